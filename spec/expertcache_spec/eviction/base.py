@@ -1,0 +1,151 @@
+"""What a policy is: an order over the evictable keys, stated once as a rule and once as an index.
+
+The residency machine drives a policy through the hooks of `Policy`, always in this sequence for one event:
+`begin`, `hit` for each hit, `victim` and `evict` until every miss has room, `insert` for each admitted miss,
+`settle` with all touched keys in touch order.
+
+`Declarative` turns an order function over the recorded `Past` into a policy by linear scan: it is the rule. The
+indexed class beside it must choose the same victims, step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, ClassVar
+
+import attrs
+
+from expertcache_spec.errors import NeedsFuture
+from expertcache_spec.model import Key
+from expertcache_spec.trace import Event
+
+NEVER = 1 << 62
+"""The index of a next use that does not come."""
+
+
+class Policy:
+    """Base of every eviction policy of one partition; hooks that a policy has no use for stay no-ops.
+
+    `now` is a stamp that grows with every touch, unique in the life of a machine. `held` are the keys that may not be
+    evicted: leased, in flight or pinned.
+    """
+
+    name: ClassVar[str] = ""
+    can_refuse: bool = False
+    """Whether admission `refusable` means something: whether `refuses` is defined."""
+
+    def begin(self, event: Event) -> None:
+        """An event of this partition begins, before hits are judged: clocks and counts of what is asked for."""
+
+    def hit(self, key: Key, now: int) -> None:
+        """A resident key is asked for."""
+
+    def insert(self, key: Key, now: int) -> None:
+        """A key takes a slot: a demand miss, a seed or a prefetch."""
+        raise NotImplementedError
+
+    def settle(self, keys: Sequence[Key]) -> None:
+        """The event's resident and inserted keys in touch order, for policies that keep an order instead of stamps."""
+
+    def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
+        """The least evictable key of the policy's order; None when all are held.
+
+        `incoming` is the miss that needs the room, None when a budget shrinks or an event is trimmed.
+        """
+        raise NotImplementedError
+
+    def refuses(self, incoming: Key, victim: Key) -> bool:
+        """Under admission `refusable`: whether `incoming` is worth no more than `victim`, and so is not kept."""
+        raise NotImplementedError
+
+    def evict(self, key: Key) -> None:
+        """The key leaves: the slot of an evicted, failed or dropped record."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Reset of scope `history`: counts and estimates start again; residency and recency stay (XC-RES-022)."""
+
+
+@attrs.define(slots=False)
+class Past:
+    """Everything that a declarative rule may look at, recorded plainly.
+
+    inserted: number of the latest insert. touched: stamp of the latest touch. requests: events that asked for the
+    key, ever. uses: events that asked for it since its latest insert, that one included. future: the events to come,
+    for offline rules only.
+    """
+
+    inserted: dict[Key, int] = attrs.field(factory=dict)
+    touched: dict[Key, int] = attrs.field(factory=dict)
+    requests: dict[Key, int] = attrs.field(factory=dict)
+    uses: dict[Key, int] = attrs.field(factory=dict)
+    future: list[Event] | None = None
+
+    def next_use(self, key: Key) -> int:
+        """How many events from now `key` is asked for again; `NEVER` when it is not."""
+        if self.future is None:
+            raise NeedsFuture("the next use is unknown", cure="replay a whole trace, not a stream")
+        return next((i for i, event in enumerate(self.future) if key in event.keys), NEVER)
+
+
+Order = Callable[[Past, Key], tuple[Any, ...]]
+"""A declarative rule: the key with the least tuple is the victim. (layer, expert) is appended to every tuple."""
+
+
+@attrs.define(slots=False)
+class Declarative(Policy):
+    """The policy that an order function states: victim = the least evictable key, found by linear scan."""
+
+    order: Order
+    past: Past = attrs.field(factory=Past)
+    can_refuse: bool = False
+    present: dict[Key, None] = attrs.field(factory=dict)
+
+    def begin(self, event: Event) -> None:
+        """Count the requests of the event; it and all before it are no longer in the future."""
+        if self.past.future is not None:
+            while self.past.future.pop(0) is not event:
+                pass
+        for key in event.keys:
+            self.past.requests[key] = self.past.requests.get(key, 0) + 1
+
+    def hit(self, key: Key, now: int) -> None:
+        """Stamp the key and count its use."""
+        self.past.touched[key] = now
+        self.past.uses[key] += 1
+
+    def insert(self, key: Key, now: int) -> None:
+        """Number and stamp the key; its uses start at one."""
+        self.past.inserted[key] = 1 + max(self.past.inserted.values(), default=0)
+        self.past.touched[key] = now
+        self.past.uses[key] = 1
+        self.present[key] = None
+
+    def rank(self, key: Key) -> tuple[Any, ...]:
+        """The place of `key` in the policy's total order."""
+        return (*self.order(self.past, key), *key)
+
+    def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
+        """The least key that nothing holds."""
+        return min((key for key in self.present if key not in held), key=self.rank, default=None)
+
+    def refuses(self, incoming: Key, victim: Key) -> bool:
+        """Whether the incoming key would itself come first in the order, ties included."""
+        return self.order(self.past, incoming) <= self.order(self.past, victim)
+
+    def evict(self, key: Key) -> None:
+        """Remove the key; what is past stays past."""
+        del self.present[key]
+
+    def forget(self) -> None:
+        """Zero the counts."""
+        self.past.requests.clear()
+        self.past.uses.update(dict.fromkeys(self.past.uses, 0))
+
+
+def first_free(order: Iterable[Key], held: Collection[Key]) -> Key | None:
+    """The first key of `order` that nothing holds."""
+    for key in order:
+        if key not in held:
+            return key
+    return None

@@ -1,0 +1,88 @@
+"""Belady: evict what is asked for latest again.
+
+What it is: the offline bound. Records of one event are chosen together, so a co-requested expert is never evicted by
+its own event: single-key Belady does that in a fifth of the steps, and is a bound no engine can reach.
+State: for each key, the index of the next event that asks for it.
+Order: next use, falling; keys that nobody asks for again come first. Ties go to the lowest (layer, expert).
+Transitions: every request moves the key's next use forward. Under admission `refusable` (bypass) an incoming key
+whose next use is no sooner than the victim's is served and not kept: equality bypasses.
+Laws: with records of one size, bypass reads no more than forced, and forced no more than any forced-admit policy;
+with unequal sizes it is only a heuristic. Bypass is optimal under room `retain`, forced under room `reserve`.
+Engines that differ: libCacheSim inserts by force, one key at a time; PyMimircache bypasses; BigMoeOnEdge's replay is
+forced, by batch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+from typing import Any, ClassVar
+
+import attrs
+from sortedcontainers import SortedList
+
+from expertcache_spec.eviction.base import NEVER, Past, Policy
+from expertcache_spec.model import Key
+from expertcache_spec.trace import Event
+
+
+def order(past: Past, key: Key) -> tuple[Any, ...]:
+    """The rule (XC-EVICT-050)."""
+    return (-past.next_use(key),)
+
+
+def next_uses(events: Iterable[Event]) -> dict[Key, deque[int]]:
+    """For every key, the indices of the events that ask for it, in order."""
+    uses: dict[Key, deque[int]] = {}
+    for index, event in enumerate(events):
+        for key in event.keys:
+            uses.setdefault(key, deque()).append(index)
+    return uses
+
+
+@attrs.define(slots=False)
+class Belady(Policy):
+    """The indexed form: a sorted list of (-next use, key); every request costs O(log resident).
+
+    `uses` is consumed: give every partition of one machine the same mapping, every machine its own.
+    """
+
+    name: ClassVar[str] = "belady"
+    can_refuse = True
+    uses: dict[Key, deque[int]]
+    entries: dict[Key, tuple[int, Key]] = attrs.field(factory=dict)
+    index: Any = attrs.field(factory=SortedList)
+
+    def _next(self, key: Key) -> int:
+        uses = self.uses.get(key)
+        return uses[0] if uses else NEVER
+
+    def begin(self, event: Event) -> None:
+        """The event's own requests are no longer in the future."""
+        for key in event.keys:
+            self.uses[key].popleft()
+
+    def hit(self, key: Key, now: int) -> None:
+        """Re-file under the next use."""
+        self.index.remove(self.entries[key])
+        self.insert(key, now)
+
+    def insert(self, key: Key, now: int) -> None:
+        """File under the next use."""
+        self.entries[key] = entry = (-self._next(key), key)
+        self.index.add(entry)
+
+    def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
+        """The latest next use that nothing holds."""
+        for _, key in self.index:
+            if key not in held:
+                return key  # type: ignore[no-any-return]
+        return None
+
+    def refuses(self, incoming: Key, victim: Key) -> bool:
+        """Whether the incoming key is asked for again no sooner than the victim."""
+        return -self._next(incoming) <= self.entries[victim][0]
+
+    def evict(self, key: Key) -> None:
+        """Remove from the index."""
+        self.index.remove(self.entries.pop(key))

@@ -1,0 +1,44 @@
+"""FIFO: evict what was inserted first.
+
+What it is: residency age, whatever the use. The policy that a broken LRU turns into.
+State: the keys in order of insertion.
+Order: number of the latest insert, rising.
+Transitions: insert appends; hit and settle change nothing; evict removes.
+Laws: below one token cycle it hits exactly 0 on decode, as LRU does.
+Engines that differ: none known; caches advertised as LRU behave so when a hit does not refresh (bugs 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+import attrs
+
+from expertcache_spec.eviction.base import Past, Policy, first_free
+from expertcache_spec.model import Key
+
+
+def order(past: Past, key: Key) -> tuple[Any, ...]:
+    """The rule (XC-EVICT-010)."""
+    return (past.inserted[key],)
+
+
+@attrs.define(slots=False)
+class Fifo(Policy):
+    """The indexed form: one insertion-ordered dict; a victim costs O(held keys at the old end)."""
+
+    name: ClassVar[str] = "fifo"
+    queue: dict[Key, None] = attrs.field(factory=dict)
+
+    def insert(self, key: Key, now: int) -> None:
+        """Append."""
+        self.queue[key] = None
+
+    def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
+        """The oldest insert that nothing holds."""
+        return first_free(self.queue, held)
+
+    def evict(self, key: Key) -> None:
+        """Remove."""
+        del self.queue[key]

@@ -1,0 +1,52 @@
+"""LRU: evict what was touched longest ago.
+
+What it is: recency over the keys of one partition: the whole cache (scope global) or one layer (scope layer).
+State: the keys in order of their latest touch.
+Order: stamp of the latest touch, rising. Stamps are unique, so there are no ties.
+Transitions: a hit, an insert and (under repeats `promote`) a later row of the same event make the key the most recent.
+Laws: a global LRU below one token cycle hits exactly 0 on decode (XC-EVICT-004); a stack policy under touch `router`.
+Engines that differ: BigMoeOnEdge walks the rows in router order and trims after the load; llama.cpp's plan cache and
+ds4 touch the hits of an event first; Flash-MoE stamps without protecting the batch.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
+
+import attrs
+
+from expertcache_spec.eviction.base import Past, Policy, first_free
+from expertcache_spec.model import Key
+
+
+def order(past: Past, key: Key) -> tuple[Any, ...]:
+    """The rule (XC-EVICT-020)."""
+    return (past.touched[key],)
+
+
+@attrs.define(slots=False)
+class Lru(Policy):
+    """The indexed form: one ordered dict, each touch one move; a victim costs O(held keys at the old end)."""
+
+    name: ClassVar[str] = "lru"
+    recency: OrderedDict[Key, None] = attrs.field(factory=OrderedDict)
+
+    def insert(self, key: Key, now: int) -> None:
+        """Append as the most recent."""
+        self.recency[key] = None
+
+    def settle(self, keys: Sequence[Key]) -> None:
+        """Move the touched keys to the recent end, in touch order."""
+        move = self.recency.move_to_end
+        for key in keys:
+            move(key)
+
+    def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
+        """The least recent key that nothing holds."""
+        return first_free(self.recency, held)
+
+    def evict(self, key: Key) -> None:
+        """Remove."""
+        del self.recency[key]

@@ -1,0 +1,196 @@
+"""Replay: a trace through the machine, step by step, into integers that name where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import attrs
+
+from expertcache_spec import SPEC_VERSION
+from expertcache_spec.errors import UnknownName
+from expertcache_spec.eviction import Form, card, make
+from expertcache_spec.metrics import Counters, Row
+from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.residency import Residency, Settings
+from expertcache_spec.trace import Event, Trace, sequential
+
+Mode = Literal["event", "sequential"]
+MODES: tuple[Mode, ...] = ("event", "sequential")
+
+
+@attrs.frozen(slots=False)
+class Step:
+    """What one event did, in the terms in which implementations are compared.
+
+    Every tuple is in router order but `victims`, which are in the order chosen. refused: served, not kept.
+    """
+
+    hits: tuple[Key, ...] = ()
+    misses: tuple[Key, ...] = ()
+    victims: tuple[Key, ...] = ()
+    bypassed: tuple[Key, ...] = ()
+    refused: tuple[Key, ...] = ()
+
+
+def run_event(machine: Residency, event: Event) -> Step:
+    """Select, complete every read, release; wave after wave where the event is served so."""
+    selection = first = machine.select(event)
+    victims: list[Key] = list(first.victims)
+    refused: list[Key] = list(first.refused)
+    while True:
+        for key in selection.reads:
+            victims += machine.complete(key).victims
+        ended = machine.release(selection.ticket)
+        victims += ended.victims
+        refused += ended.refused
+        if not selection.deferred:
+            return Step(first.hits, first.misses, tuple(victims), first.bypassed, tuple(refused))
+        selection = machine.resume(selection)
+        victims += selection.victims
+        refused += selection.refused
+
+
+@attrs.frozen(slots=False)
+class Manifest:
+    """Where a result comes from (XC-REPLAY-002): enough to run it again and to refuse an unlike comparison."""
+
+    trace: str
+    trace_sha256: str
+    spec_version: str
+    policy: str
+    form: str
+    replay: str
+    slots: int | None
+    bytes: int | None
+    settings: Settings
+    tie_rule: str = "(layer, expert), after the policy's own order"
+    optimum: str | None = None
+
+
+@attrs.frozen(slots=False)
+class Result:
+    """Counters, manifest and warnings of one replay; ratios are for the reader to derive (XC-REPLAY-004)."""
+
+    counters: Counters
+    manifest: Manifest
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> Row:
+        """All counts in one row."""
+        return self.counters.total()
+
+
+@attrs.define(slots=False)
+class Replay:
+    """One replay: a fresh machine and the events to feed it; iterate for its steps, then ask for `result`.
+
+    Raises `UnknownName`, `NeedsFuture`, `InvalidBudget` on construction, and while iterating what `select` raises.
+    """
+
+    trace: Trace
+    policy: str
+    budget: Budget
+    settings: Settings = attrs.field(factory=Settings)
+    mode: Mode = "event"
+    form: Form = "indexed"
+    machine: Residency = attrs.field(init=False)
+    events: Sequence[Event] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UnknownName(f"replay mode {self.mode!r}", where="replay", cure=f"one of {', '.join(MODES)}")
+        card(self.policy)
+        self.events = self.trace.events if self.mode == "event" else tuple(sequential(self.trace.events))
+        self.machine = Residency(
+            self.trace.geometry, self.budget, make(self.policy, self.form, self.events), self.settings
+        )
+
+    def __iter__(self) -> Iterator[Step]:
+        machine = self.machine
+        for event in self.events:
+            yield run_event(machine, event)
+
+    def result(self) -> Result:
+        """The counters as they stand, with the manifest and the warnings."""
+        offline = card(self.policy).offline
+        optimum = None
+        if offline:
+            admission = (
+                "bypass" if self.settings.admission == "refusable" or self.settings.room == "retain" else "forced"
+            )
+            optimum = f"belady, {admission} admission, per {'event' if self.mode == 'event' else 'access'}"
+        manifest = Manifest(
+            self.trace.name,
+            self.trace.fingerprint,
+            SPEC_VERSION,
+            self.policy,
+            self.form,
+            self.mode,
+            self.budget.slots,
+            self.budget.bytes,
+            self.settings,
+            optimum=optimum,
+        )
+        return Result(self.machine.counters, manifest, warnings_for(self.trace.geometry, self.budget, self.settings))
+
+
+def replay(
+    trace: Trace, policy: str, budget: Budget, settings: Settings | None = None, *, mode: Mode = "event",
+    form: Form = "indexed", watch: Callable[[Iterable[Step]], Iterable[Step]] = iter,
+) -> Result:  # fmt: skip
+    """Replay the whole trace and return its result; `watch` may wrap the steps, to draw progress or to stop."""
+    run = Replay(trace, policy, budget, settings or Settings(), mode, form)
+    for _ in watch(run):
+        pass
+    return run.result()
+
+
+def warnings_for(geometry: Geometry, budget: Budget, settings: Settings) -> tuple[str, ...]:
+    """What the user must hear before trusting a hit rate at this budget (XC-MODEL-007)."""
+    found = []
+    if budget.is_zero:
+        return ("capacity 0: every lookup is bypassed and nothing is kept",)
+    if geometry.record_bytes is None:
+        found.append("record size unknown: bytes are not counted; state the bytes of one record")
+    if settings.scope == "layer":
+        low = [
+            layer
+            for layer, share in budget.split("layer", geometry).items()
+            if _slots(share, geometry, layer) < geometry.top_k
+        ]
+        if low:
+            found.append(
+                f"quota below top_k = {geometry.top_k} in {len(low)} of {len(geometry.routed)} layers: they thrash"
+            )
+    elif (budget.slots is not None and budget.slots < geometry.token_cycle_slots) or (
+        budget.bytes is not None and budget.bytes < geometry.token_cycle_bytes
+    ):
+        cycle = f"{geometry.token_cycle_slots} records"
+        cycle += "" if geometry.record_bytes is None else f", {geometry.token_cycle_bytes} bytes"
+        found.append(f"budget below one token cycle ({cycle}): a global LRU or FIFO hits exactly 0 on decode")
+    return tuple(found)
+
+
+def _slots(share: Budget, geometry: Geometry, layer: int) -> int:
+    slots = share.slots if share.slots is not None else geometry.experts
+    return slots if share.bytes is None else min(slots, share.bytes // geometry.size(layer))
+
+
+def as_dict(result: Result) -> dict[str, Any]:
+    """The result as plain data, in the order and under the names that `expertcache replay --json` prints."""
+    total, known = result.total, result.manifest.bytes is not None or result.counters.peak_bytes > 0
+    head = {name: getattr(total, name) for name in ("lookups", "hits", "misses", "evictions")}
+    head["bytes_read"] = total.bytes_read if known else None
+    head["peak_bytes"] = result.counters.peak_bytes if known else None
+    head |= {name: getattr(total, name) for name in ("collisions", "reloads")}
+    return {
+        **head,
+        "peak_slots": result.counters.peak_slots,
+        **{name: value for name, value in attrs.asdict(total).items() if name not in head},
+        "per_layer": {str(layer): attrs.asdict(row) for layer, row in result.counters.per_layer().items()},
+        "per_phase": {str(phase): attrs.asdict(row) for phase, row in result.counters.per_phase().items()},
+        "warnings": list(result.warnings),
+        "manifest": attrs.asdict(result.manifest),
+    }

@@ -1,0 +1,133 @@
+"""The ledger: books what the machine did into counters, and remembers what makes a miss a reload or a collision."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import attrs
+
+from expertcache_spec.metrics import Counters, Row
+from expertcache_spec.model import Key
+from expertcache_spec.residency.room import Usage
+from expertcache_spec.residency.settings import Selection
+from expertcache_spec.trace import Event
+
+IDLE = "idle"
+"""The phase of evictions that no event caused: a resize."""
+
+
+@attrs.define
+class Ledger:
+    """Counters of one machine and the facts they are judged by.
+
+    asked: every key that was ever asked for. departed: every key that was resident and left, with the (stream, pass)
+    that evicted it. speculative: keys that a prefetch brought or is bringing and nothing has asked for yet.
+    """
+
+    counters: Counters
+    asked: set[Key] = attrs.field(factory=set)
+    departed: dict[Key, tuple[int, int] | None] = attrs.field(factory=dict)
+    speculative: set[Key] = attrs.field(factory=set)
+    _first_decode: dict[int, int] = attrs.field(factory=dict)
+
+    def row(self, event: Event, *, layer: int | None = None, rejected: bool = False) -> Row:
+        """The row of the event's phase and `layer`, its own unless stated; `rejected`: of rows thrown away."""
+        first = event.phase == "decode" and self._first_decode.get(event.stream) == event.pass_index
+        phase = "verify-rejected" if rejected else event.phase
+        return self.counters.row(phase, first, event.layer if layer is None else layer)
+
+    def selected(self, selection: Selection) -> None:
+        """Book the lookups of a selection; reads are booked when they end, or here where nothing is kept."""
+        event = selection.event
+        if event.phase == "decode":
+            self._first_decode.setdefault(event.stream, event.pass_index)
+        rejected = event.rejected_keys() if event.accepted is not None else frozenset()
+        row = self.row(event)
+        row.selections += sum(map(len, event.rows))
+        if rejected:
+            other = self.row(event, rejected=True)
+            moved = sum(event.multiplicity(key) for key in rejected)
+            row.selections -= moved
+            other.selections += moved
+            self._lookups(other, selection, rejected)
+        self._lookups(row, selection, [key for key in event.keys if key not in rejected] if rejected else event.keys)
+        self.asked.update(event.keys)
+        if self.speculative:
+            self._used(selection.hits, late=False)
+            self._used(selection.joined, late=True)
+
+    def _lookups(self, row: Row, selection: Selection, keys: Collection[Key]) -> None:
+        chosen = keys if len(keys) < len(selection.event.keys) else None
+
+        def among(group: tuple[Key, ...]) -> Sequence[Key]:
+            return group if chosen is None else [key for key in group if key in chosen]
+
+        row.lookups += len(keys)
+        row.hits += len(among(selection.hits))
+        row.bypassed += len(among(selection.bypassed))
+        row.joined += len(among(selection.joined))
+        misses = among(selection.misses)
+        if misses:
+            row.misses += len(misses)
+            event = selection.event
+            for key in misses:
+                row.compulsory += key not in self.asked
+                if key in self.departed:
+                    row.reloads += 1
+                    row.collisions += self.departed[key] == (event.stream, event.pass_index)
+
+    def _used(self, keys: Sequence[Key], *, late: bool) -> None:
+        for key in self.speculative.intersection(keys):
+            self.speculative.discard(key)
+            self.counters.prefetch_late += late
+            self.counters.prefetch_useful += not late
+
+    def read(self, event: Event, count: int, size: int) -> None:
+        """Book `count` demand reads of `size` bytes each."""
+        row = self.row(event)
+        row.reads += count
+        row.bytes_read += count * size
+
+    def installed(self, origin: str, size: int) -> None:
+        """Book a record that a seed or a prefetch made resident."""
+        if origin == "seed":
+            self.counters.seeds += 1
+            self.counters.seed_bytes += size
+        else:
+            self.counters.prefetched += 1
+            self.counters.prefetch_bytes += size
+
+    def failed(self, key: Key) -> None:
+        """Book a read that failed; a speculative one that nothing waited for is a failed prefetch."""
+        self.counters.failed += 1
+        if key in self.speculative:
+            self.speculative.discard(key)
+            self.counters.prefetch_failed += 1
+
+    def evicted(self, key: Key, event: Event | None) -> None:
+        """Book an eviction, by the event that needed the room or by none."""
+        if event is None:
+            self.counters.row(IDLE, False, key.layer).evictions += 1
+            self.departed[key] = None
+        else:
+            self.row(event, layer=key.layer).evictions += 1
+            self.departed[key] = (event.stream, event.pass_index)
+        self._wasted(key)
+
+    def cleared(self, keys: Collection[Key]) -> None:
+        """Book residents that a reset or a rebind dropped."""
+        self.counters.cleared += len(keys)
+        for key in keys:
+            self.departed[key] = None
+            self._wasted(key)
+
+    def _wasted(self, key: Key) -> None:
+        if key in self.speculative:
+            self.speculative.discard(key)
+            self.counters.prefetch_wasted += 1
+
+    def restart(self, usage: Usage) -> None:
+        """Zero the counters; what makes a miss a reload stays, and what is in use now is the new peak."""
+        self.counters = usage.counters = Counters(
+            peak_slots=usage.slots, peak_bytes=usage.bytes, prefetch_issued=len(self.speculative)
+        )

@@ -1,0 +1,115 @@
+"""Room: what one partition may hold, what it uses, and how much of that is held against eviction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from expertcache_spec.eviction.base import Policy
+from expertcache_spec.metrics import Counters
+from expertcache_spec.model import Key
+
+UNLIMITED = 1 << 62
+
+
+@attrs.define
+class Usage:
+    """Slots and bytes in use over all partitions, reserved and in-flight records included."""
+
+    counters: Counters
+    slots: int = 0
+    bytes: int = 0
+
+    def change(self, slots: int, size: int) -> None:
+        """Add to the usage and keep the peaks."""
+        self.slots += slots
+        self.bytes += size
+        if self.slots > self.counters.peak_slots:
+            self.counters.peak_slots = self.slots
+        if self.bytes > self.counters.peak_bytes:
+            self.counters.peak_bytes = self.bytes
+
+
+@attrs.define
+class Partition:
+    """The room of one layer (scope `layer`) or of all (scope `global`).
+
+    resident: published keys with their bytes. sizes: resident and in-flight keys with their bytes. holds: for each
+    key that may not be evicted, how many reasons there are (leases, the read in flight, a pin). debt: what a shrink
+    could not evict yet because it was held.
+    """
+
+    policy: Policy
+    usage: Usage
+    slots: int | None = None
+    bytes: int | None = None
+    resident: dict[Key, int] = attrs.field(factory=dict)
+    sizes: dict[Key, int] = attrs.field(factory=dict)
+    holds: dict[Key, int] = attrs.field(factory=dict)
+    pins: set[Key] = attrs.field(factory=set)
+    used_bytes: int = 0
+    held_bytes: int = 0
+    debt_slots: int = 0
+    debt_bytes: int = 0
+
+    def settle_debt(self) -> None:
+        """Owe exactly what still exceeds the capacity."""
+        self.debt_slots = 0 if self.slots is None else max(0, len(self.sizes) - self.slots)
+        self.debt_bytes = 0 if self.bytes is None else max(0, self.used_bytes - self.bytes)
+
+    def over(self, more_slots: int = 0, more_bytes: int = 0) -> bool:
+        """Whether what is used, and a little more, exceeds the capacity."""
+        return (self.slots is not None and len(self.sizes) + more_slots > self.slots) or (
+            self.bytes is not None and self.used_bytes + more_bytes > self.bytes
+        )
+
+    def within_debt(self) -> bool:
+        """Whether usage exceeds the capacity by no more than a shrink still owes (XC-RES-010)."""
+        return not self.over(-self.debt_slots, -self.debt_bytes)
+
+    def room_beside(self, size: int, slots: int, taken: int) -> int:
+        """How many records of `size` bytes fit beside `slots` records of together `taken` bytes."""
+        room = UNLIMITED if self.slots is None else self.slots - slots
+        if self.bytes is not None and size:
+            room = min(room, (self.bytes - taken) // size)
+        return max(room, 0)
+
+    def room_beside_pins(self, size: int, keys: Iterable[Key]) -> int:
+        """How many records of `size` bytes fit when all but the pins outside `keys` may go."""
+        pins = self.pins.difference(keys) if self.pins else ()
+        return self.room_beside(size, len(pins), sum(self.sizes[key] for key in pins))
+
+    def room_beside_held(self, size: int, keep: Iterable[Key]) -> int:
+        """How many records of `size` bytes fit when all but the held keys and `keep` may go."""
+        fresh = [key for key in keep if key not in self.holds]
+        return self.room_beside(size, len(self.holds) + len(fresh), self.held_bytes + sum(self.sizes[k] for k in fresh))
+
+    def take(self, key: Key, size: int) -> None:
+        """Reserve the room of one record."""
+        self.sizes[key] = size
+        self.used_bytes += size
+        self.usage.change(1, size)
+
+    def give(self, key: Key) -> None:
+        """Return the room of one record, published or not."""
+        size = self.sizes.pop(key)
+        self.resident.pop(key, None)
+        self.used_bytes -= size
+        self.usage.change(-1, -size)
+
+    def hold(self, key: Key) -> None:
+        """One more reason not to evict the key."""
+        count = self.holds.get(key, 0)
+        self.holds[key] = count + 1
+        if not count:
+            self.held_bytes += self.sizes[key]
+
+    def unhold(self, key: Key) -> None:
+        """One reason less."""
+        count = self.holds[key] - 1
+        if count:
+            self.holds[key] = count
+        else:
+            del self.holds[key]
+            self.held_bytes -= self.sizes[key]

@@ -1,0 +1,179 @@
+"""Select: the one atomic step that judges, leases, touches and makes room for an event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from expertcache_spec.contracts import ensure
+from expertcache_spec.errors import EventTooLarge, InvalidModel, MustWait, NoVictim, WrongState
+from expertcache_spec.model import Key
+from expertcache_spec.residency.room import UNLIMITED, Partition
+from expertcache_spec.residency.settings import Selection
+from expertcache_spec.residency.state import Flight, Lease, State
+from expertcache_spec.trace import Event
+
+
+@attrs.define(slots=False)
+class Selecting(State):
+    """The machine's selecting half."""
+
+    @ensure(
+        lambda event, result: sorted(result.hits + result.misses + result.bypassed) == sorted(event.keys), "XC-RES-002"
+    )
+    @ensure(lambda event, result: set(event.keys).isdisjoint(result.victims), "XC-RES-005")
+    @ensure(lambda self, result: self.leases[result.ticket].selection is result, "XC-RES-004")
+    def select(self, event: Event) -> Selection:
+        """Judge, lease, touch and make room for one event (XC-RES-001).
+
+        Raises `InvalidModel` for a key that the model does not have, `EventTooLarge` under overflow `error`,
+        `MustWait` or `NoVictim` when others hold the room: all before anything has changed.
+        """
+        routed, experts = self.geometry.routed, self.geometry.experts
+        if event.layer not in routed or max(map(max, event.rows)) >= experts:
+            raise InvalidModel(
+                f"layer {event.layer} experts {[key.expert for key in event.keys]}",
+                where="event",
+                cure=f"the model routes layers {routed[0]} to {routed[-1]}, experts 0 to {experts - 1}",
+            )
+        return self._admit(event, event.keys, first=True)
+
+    def resume(self, selection: Selection) -> Selection:
+        """Select the next wave of an event, after the release of its earlier wave (XC-RES-013).
+
+        Hits and misses were judged and counted by `select`; a wave reads what is still absent of the deferred keys,
+        and its `hits` are those that somebody else has brought in meanwhile. Raises `WrongState` when nothing is
+        deferred or the earlier wave is leased, and what `select` raises.
+        """
+        if selection.ticket in self.leases or not selection.deferred:
+            raise WrongState(
+                "no wave to resume",
+                where=f"ticket {selection.ticket}",
+                cure="release the earlier wave first; resume only while keys are deferred",
+            )
+        return self._admit(selection.event, selection.deferred, first=False)
+
+    def _admit(self, event: Event, keys: tuple[Key, ...], *, first: bool) -> Selection:
+        """One wave: all that a select does, for `keys` of the event."""
+        part, flights = self.part_of(event.layer), self.flights
+        resident = part.resident
+        hits = [key for key in keys if key in resident]
+        absent = [key for key in keys if key not in resident] if len(hits) < len(keys) else []
+        joined = [key for key in absent if key in flights] if flights else []
+        wanted = [key for key in absent if key not in flights] if joined else absent
+        take, rule = self._plan(part, event, hits + joined, len(wanted)) if wanted else (0, "")
+        rest = tuple(wanted[take:])
+        bypassed, deferred = ((), rest) if rule == "waves" else (rest, ())
+        misses = [key for key in absent if key not in bypassed] if bypassed else absent
+        if first:
+            part.policy.begin(event)
+        selection = self._serve(part, event, keys, hits, joined, wanted[:take], misses, bypassed, deferred)
+        if first:
+            self.ledger.selected(selection)
+        for key in selection.victims:
+            self.ledger.evicted(key, event)
+        if bypassed or selection.refused:
+            self.ledger.read(event, len(bypassed) + len(selection.refused), self.size(event.layer))
+            self.ledger.row(event).refused += len(selection.refused)
+        return selection
+
+    def _plan(self, part: Partition, event: Event, keep: list[Key], wanted: int) -> tuple[int, str]:
+        """How many of the `wanted` records this wave may load, and the rule that takes the rest."""
+        settings, size = self.settings, self.size(event.layer)
+        retain = settings.room == "retain"
+        if part.slots == 0 or part.bytes == 0:
+            return 0, "bypass"
+        free = UNLIMITED if retain else part.room_beside_held(size, keep)
+        if settings.room != "reserve" and part.over():
+            free = 0
+        if wanted <= free:
+            return wanted, ""
+        where = f"stream {event.stream} pass {event.pass_index} layer {event.layer}"
+        alone = UNLIMITED if retain else part.room_beside_pins(size, event.keys) - len(keep)
+        if wanted > alone:
+            if settings.overflow == "error" or (settings.overflow == "waves" and alone < 1 and not keep):
+                raise EventTooLarge(
+                    f"{len(keep) + wanted} distinct experts, room for {len(keep) + max(0, alone)}",
+                    where=where,
+                    cure="raise the budget, unpin, or choose overflow bypass or waves",
+                )
+            if settings.overflow == "waves" and (free or keep):
+                return free, "waves"
+            wanted = max(0, alone)
+        if wanted > free and settings.no_victim != "bypass":
+            raise (MustWait if settings.no_victim == "wait" else NoVictim)(
+                f"room for {free} of {wanted} records: the rest is leased, in flight or pinned",
+                where=where,
+                cure="release an executed event, then select again",
+            )
+        return min(wanted, free), "bypass"
+
+    def _serve(
+        self, part: Partition, event: Event, keys: Sequence[Key], hits: list[Key], joined: list[Key],
+        wanted: list[Key], misses: list[Key], bypassed: tuple[Key, ...], deferred: tuple[Key, ...],
+    ) -> Selection:  # fmt: skip
+        """Lease, touch, choose every victim, reserve, insert. Nothing here can fail."""
+        policy, keep = part.policy, hits + joined if joined else hits
+        stamps = self._stamps(event, keys, hits)
+        for key in keep:
+            part.hold(key)
+            policy.hit(key, stamps[key])
+        admitted, refused, victims = self._make_room(part, wanted)
+        self._tickets = ticket = self._tickets + 1
+        for key in admitted:
+            policy.insert(key, stamps[key])
+            part.hold(key)  # by the lease
+            part.hold(key)  # by the read in flight
+            self.flights[key] = Flight([ticket], "demand")
+        for key in joined:
+            self.flights[key].tickets.append(ticket)
+        held = keep + admitted
+        policy.settle(list(stamps) if len(held) == len(stamps) else [key for key in stamps if key in held])
+        selection = Selection(
+            ticket,
+            event,
+            tuple(hits),
+            tuple(misses),
+            tuple(admitted),
+            tuple(victims),
+            tuple(joined),
+            tuple(refused),
+            bypassed,
+            deferred,
+        )
+        self.leases[ticket] = Lease(selection, part, held, len(joined) + len(admitted))
+        self.recent = (part,)
+        return selection
+
+    def _stamps(self, event: Event, keys: Sequence[Key], hits: list[Key]) -> dict[Key, int]:
+        """The wave's keys in touch order, each with its stamp (XC-RES-006, XC-RES-007)."""
+        order = keys
+        if event.has_repeats and self.settings.repeats == "promote":
+            wave = set(keys)
+            order = [key for key in dict.fromkeys(reversed(event.selections())) if key in wave][::-1]
+        if self.settings.touch == "hits_first" and hits and len(hits) < len(keys):
+            order = sorted(order, key=lambda key: key not in hits)
+        first = self.stamp(len(order))
+        return {key: first + place for place, key in enumerate(order)}
+
+    def _make_room(self, part: Partition, wanted: Sequence[Key]) -> tuple[list[Key], list[Key], list[Key]]:
+        """Admitted, refused and victims for `wanted`, in router order; admitted keys have their room reserved."""
+        admitted: list[Key] = []
+        refused: list[Key] = []
+        victims: list[Key] = []
+        reserve, refusable = self.settings.room == "reserve", self.settings.admission == "refusable"
+        for key in wanted:
+            size = self.size(key.layer)
+            while reserve and part.over(1, size):
+                victim = part.policy.victim(part.holds, key)
+                assert victim is not None, "the plan has counted the evictable records"
+                if refusable and part.policy.refuses(key, victim):
+                    refused.append(key)
+                    break
+                self.drop(part, victim)
+                victims.append(victim)
+            else:
+                part.take(key, size)
+                admitted.append(key)
+        return admitted, refused, victims

@@ -1,0 +1,125 @@
+"""The state of the machine, and what may be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import attrs
+
+from expertcache_spec.errors import InvalidBudget, UnknownName
+from expertcache_spec.eviction.base import Policy
+from expertcache_spec.metrics import Counters
+from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.residency.ledger import Ledger
+from expertcache_spec.residency.room import Partition, Usage
+from expertcache_spec.residency.settings import Selection, Settings
+
+Origin = Literal["demand", "seed", "prefetch"]
+
+
+@attrs.define
+class Lease:
+    """One selected event until its release: the keys held for it and how many of their reads are pending."""
+
+    selection: Selection
+    part: Partition
+    held: list[Key]
+    pending: int
+
+
+@attrs.define
+class Flight:
+    """One read under way: the tickets that wait for it, and what started it."""
+
+    tickets: list[int]
+    origin: Origin
+
+
+@attrs.define(slots=False)
+class State:
+    """Everything the machine knows; the transitions are in the subclasses.
+
+    `policy` is a factory of fresh policies (`eviction.make`); `fingerprint` names the model whose records are held;
+    `epoch` counts the times the contents became invalid. Raises `InvalidBudget` for a byte budget over records of
+    unknown size, `UnknownName` for admission `refusable` with a policy that cannot refuse.
+    """
+
+    geometry: Geometry
+    budget: Budget
+    policy: Callable[[], Policy]
+    settings: Settings = attrs.field(factory=Settings)
+    fingerprint: str = ""
+    epoch: int = attrs.field(default=0, init=False)
+    ledger: Ledger = attrs.field(init=False)
+    usage: Usage = attrs.field(init=False)
+    parts: dict[int, Partition] = attrs.field(factory=dict, init=False)
+    flights: dict[Key, Flight] = attrs.field(factory=dict, init=False)
+    leases: dict[int, Lease] = attrs.field(factory=dict, init=False)
+    recent: tuple[Partition, ...] = attrs.field(default=(), init=False)
+    """The partitions that the latest transition touched: what the O(1) invariants look at."""
+    _clock: int = attrs.field(default=0, init=False)
+    _tickets: int = attrs.field(default=0, init=False)
+    _occupancy_then: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.ledger = Ledger(Counters())
+        self.usage = Usage(self.ledger.counters)
+        for layer, share in self._shares(self.budget).items():
+            self.parts[layer] = Partition(self.policy(), self.usage, share.slots, share.bytes)
+        if self.settings.admission == "refusable" and not next(iter(self.parts.values())).policy.can_refuse:
+            raise UnknownName(
+                "admission 'refusable' with a policy that cannot refuse",
+                where="settings",
+                cure="choose admission always",
+            )
+
+    def _shares(self, budget: Budget) -> dict[int, Budget]:
+        if budget.bytes is not None and self.geometry.record_bytes is None:
+            raise InvalidBudget(
+                "a byte budget, but the record size of this model is unknown",
+                where="budget",
+                cure="state the bytes of one record, or budget in slots",
+            )
+        return budget.split(self.settings.scope, self.geometry)
+
+    @property
+    def counters(self) -> Counters:
+        """Everything counted since the last reset of counters."""
+        return self.ledger.counters
+
+    def part_of(self, layer: int) -> Partition:
+        """The partition that holds the records of `layer`."""
+        return self.parts[-1] if self.settings.scope == "global" else self.parts[layer]
+
+    def size(self, layer: int) -> int:
+        """Bytes of one record of `layer`; 0 where the model's sizes are unknown."""
+        sizes = self.geometry.record_bytes
+        return 0 if sizes is None else sizes[layer]
+
+    def residents(self) -> frozenset[Key]:
+        """Every published key: complete, and legal to compute with."""
+        return frozenset(key for part in self.parts.values() for key in part.resident)
+
+    def pinned(self) -> frozenset[Key]:
+        """Every pinned key."""
+        return frozenset(key for part in self.parts.values() for key in part.pins)
+
+    def leased(self) -> frozenset[Key]:
+        """Every key that some unreleased event holds."""
+        return frozenset(key for lease in self.leases.values() for key in lease.held)
+
+    def occupancy_change(self) -> int:
+        """Published records now minus those at the last reset of counters, as `metrics` needs it."""
+        return sum(len(part.resident) for part in self.parts.values()) - self._occupancy_then
+
+    def stamp(self, count: int) -> int:
+        """The first of `count` fresh stamps."""
+        first = self._clock
+        self._clock += count
+        return first
+
+    def drop(self, part: Partition, key: Key) -> None:
+        """Take the record out of the partition and its policy."""
+        part.give(key)
+        part.policy.evict(key)

@@ -1,0 +1,47 @@
+"""Rules of chapter `metrics`."""
+
+from expertcache_spec.rules import Rule
+
+_M = "expertcache_spec.metrics:"
+
+RULES = (
+    Rule("XC-METRIC-001", "MUST",
+         "lookups = hits + misses + bypassed + dropped, in every row and in the total.",
+         "Bypass traffic hidden among neither made fewer misses look like fewer bytes.",
+         "imp#1408", _M + "broken_identities"),
+    Rule("XC-METRIC-002", "MUST",
+         "misses = compulsory + capacity misses; compulsory is the first request ever of the key.",
+         "", "classical", _M + "broken_identities"),
+    Rule("XC-METRIC-003", "MUST",
+         "evictions = admissions + seeds + prefetched records - records cleared by a reset - change of occupancy.",
+         "", "expertcache", _M + "broken_identities"),
+    Rule("XC-METRIC-004", "MUST",
+         "prefetches issued = useful + late + wasted + failed + outstanding.",
+         "Prefetch hits exceeded prefetches; merged and late ones were lost.",
+         "ChampSim#154, XiangShan#3474", _M + "broken_identities"),
+    Rule("XC-METRIC-005", "MUST",
+         "Prefill, decode and verify are counted apart and never blended silently.",
+         "0.83 on decode read 0.51 blended on the same run.",
+         "mlx-lm #1438; BigMoeOnEdge@8f735db", _M + "Counters.per_phase"),
+    Rule("XC-METRIC-006", "MUST",
+         "Counts by layer always exist and sum to the totals.",
+         "", "ds4#623", _M + "Counters.per_layer"),
+    Rule("XC-METRIC-007", "MUST",
+         "The first decode pass of a stream is counted apart from its steady state.",
+         "One-token answers were read as steady behaviour.",
+         "ds4#1057", _M + "Counters.per_phase"),
+    Rule("XC-METRIC-008", "MUST",
+         "Keys that only rejected rows of a verify event asked for are counted in a row of their own; their touches count.",
+         "Two engines differ and no report settles it.",
+         "ds4 section 9, item 27", "expertcache_spec.residency.ledger:Ledger.selected"),
+    Rule("XC-METRIC-009", "MUST",
+         "bytes_read is the sum of the sizes of the records read for demand; seeds and prefetches are counted apart.",
+         "ds4 counts installs that no read paid for as misses, and its figures then do not multiply.",
+         "field report, TARGETS 6", "expertcache_spec.residency.ledger:Ledger.read"),
+    Rule("XC-METRIC-010", "MUST",
+         "A reload is a miss on a key that was resident before; a collision is a miss on a key that was evicted earlier in the same pass.",
+         "", "SpecMD (arXiv 2602.03921)", "expertcache_spec.residency.ledger:Ledger.selected"),
+    Rule("XC-METRIC-011", "MUST",
+         "peak_bytes and peak_slots are the most that was ever reserved, in-flight records and overshoot included.",
+         "", "ds4#802", "expertcache_spec.residency.room:Usage.change"),
+)  # fmt: skip
