@@ -164,13 +164,24 @@ def warnings_for(geometry: Geometry, budget: Budget, settings: Settings) -> tupl
             found.append(
                 f"quota below top_k = {geometry.top_k} in {len(low)} of {len(geometry.routed)} layers: they thrash"
             )
-    elif (budget.slots is not None and budget.slots < geometry.token_cycle_slots) or (
-        budget.bytes is not None and budget.bytes < geometry.token_cycle_bytes
-    ):
-        cycle = f"{geometry.token_cycle_slots} records"
-        cycle += "" if geometry.record_bytes is None else f", {geometry.token_cycle_bytes} bytes"
-        found.append(f"budget below one token cycle ({cycle}): a global LRU or FIFO hits exactly 0 on decode")
+    else:
+        found += _cliff(geometry, budget)
     return tuple(found)
+
+
+def _cliff(geometry: Geometry, budget: Budget) -> list[str]:
+    """The warning about a budget below one token cycle; whether hits are exactly 0 there says XC-EVICT-004."""
+    limits = [(budget.slots, geometry.token_cycle_slots, geometry.top_k)]
+    cycle = f"{geometry.token_cycle_slots} records"
+    if geometry.record_bytes is not None:
+        event = geometry.top_k * max(map(geometry.size, geometry.routed))
+        limits.append((budget.bytes, geometry.token_cycle_bytes, event))
+        cycle += f", {geometry.token_cycle_bytes} bytes"
+    lacking = [(whole - have, event) for have, whole, event in limits if have is not None and have < whole]
+    if not lacking:
+        return []
+    hits = "exactly 0" if any(lack >= event for lack, event in lacking) else "next to nothing"
+    return [f"budget below one token cycle ({cycle}): a global LRU or FIFO hits {hits} on decode"]
 
 
 def _slots(share: Budget, geometry: Geometry, layer: int) -> int:

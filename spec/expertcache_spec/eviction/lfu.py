@@ -6,7 +6,8 @@ State: a count for each key and the stamp of its latest touch.
 Order: (count, stamp of the latest touch), rising: ties go to the least recent.
 Transitions: `lfu`: every request adds one, hit, miss, bypass or refusal alike. `lfu-reset`: an insert sets one, a hit
 adds one. A repeat inside an event moves the recency, never the count.
-Laws: `lfu` has no cliff below one token cycle; `lfu-reset` has it. Which key leaves at equal counts decides the result.
+Laws: where LRU must hit exactly 0 (XC-EVICT-004), `lfu-reset` does too: no count ever passes one. `lfu` need not: kept
+counts break the cycle wherever routing is skewed. Which key leaves at equal counts decides the result.
 Engines that differ: BigMoeOnEdge keeps counts; MoE-Infinity, libCacheSim and cachetools drop them at eviction; cacheus
 breaks ties towards the most recent.
 """

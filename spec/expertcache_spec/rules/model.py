@@ -31,6 +31,6 @@ RULES = (
          "arXiv 2608.07911", _M + "quotas"),
     Rule("XC-MODEL-007", "SHOULD",
          "A budget below one token cycle under scope global, or a quota below top-k under scope layer, is warned about loudly.",
-         "Layers are visited cyclically, so a recency policy then hits exactly 0 on decode.",
+         "Layers are visited cyclically, so a recency policy then hits next to nothing on decode, and exactly 0 one event further down (XC-EVICT-004).",
          "BigMoeOnEdge#88, #167; ds4#725", "expertcache_spec.replay:warnings_for"),
 )  # fmt: skip

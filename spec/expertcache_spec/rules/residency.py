@@ -115,4 +115,8 @@ RULES = (
          "A key that another request is reading is a miss without a read of its own: it waits for the same read.",
          "Single flight; double reads and double writers.",
          "k3-out-of-core#32", _S + "select"),
+    Rule("XC-RES-028", "MUST",
+         "A miss that fits is admitted unless a declared admission refuses it.",
+         "A cache that keeps less than it may reports the difference as misses.",
+         "ds4#623, colibri#490", _S + "select"),
 )  # fmt: skip
