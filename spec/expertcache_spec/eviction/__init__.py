@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 import attrs
 
@@ -67,9 +67,12 @@ def card(name: str) -> Card:
 def make(name: str, form: Form = "indexed", future: Sequence[Event] | None = None) -> Callable[[], Policy]:
     """A factory of fresh policies, one for each partition of one machine.
 
-    `future` is every event of the replay in order; offline policies raise `NeedsFuture` without it.
+    `future` is every event of the replay in order; offline policies raise `NeedsFuture` without it. Raises `UnknownName`
+    for a policy or form that does not exist.
     """
     found = card(name)
+    if form not in get_args(Form):
+        raise UnknownName(f"form {form!r} of a policy", where="policy", cure=f"one of {', '.join(get_args(Form))}")
     if found.offline and future is None:
         raise NeedsFuture(
             f"policy {name} must know the future", where="policy", cure="replay a whole trace, not a stream"
