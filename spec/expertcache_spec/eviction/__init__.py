@@ -67,8 +67,8 @@ def card(name: str) -> Card:
 def make(name: str, form: Form = "indexed", future: Sequence[Event] | None = None) -> Callable[[], Policy]:
     """A factory of fresh policies, one for each partition of one machine.
 
-    `future` is every event of the replay in order; offline policies raise `NeedsFuture` without it. Raises `UnknownName`
-    for a policy or form that does not exist.
+    `future` is every event of the replay in order; offline policies raise `NeedsFuture` without it. Raises
+    `UnknownName` for a policy or form that does not exist.
     """
     found = card(name)
     if form not in get_args(Form):
