@@ -50,7 +50,7 @@ class Policy:
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The least evictable key of the policy's order; None when all are held.
 
-        `incoming` is the miss that needs the room, None when a budget shrinks or an event is trimmed.
+        `incoming` is the miss that needs the room; None when a budget shrinks, an event is trimmed or `retain` chooses.
         """
         raise NotImplementedError
 

@@ -57,11 +57,12 @@ class Residency(Selecting):
 
     # ------------------------------------------------------------------------------------------ reads end
 
-    @ensure(lambda self, key: key in self.part_of(key.layer).resident, "XC-RES-015")
+    @ensure(lambda self, key, result: key in self.part_of(key.layer).resident or key in result.victims, "XC-RES-015")
     def complete(self, key: Key) -> Progress:
         """The whole record has been read: publish it (XC-RES-015).
 
-        Under room `trim` the last read of an event also evicts down. Raises `WrongState` unless the key is in flight.
+        Under room `trim` the last read of an event also evicts down. A seed or prefetch that nothing waits for pays
+        what a shrink still owes. Raises `WrongState` unless the key is in flight.
         """
         flight, part = self._landed(key)
         part.resident[key] = size = part.sizes[key]
@@ -72,7 +73,13 @@ class Residency(Selecting):
         else:
             self.ledger.installed(flight.origin, size)
         part.unhold(key)
+        if not flight.tickets and part.over() and not self._open(part):
+            return Progress((), tuple(self._evict_down(part, None)))
         return self._wake(flight)
+
+    def _open(self, part: Partition) -> bool:
+        """Whether a lease is open whose end will evict down: the overshoot of trim and retain is its event's."""
+        return self.settings.room != "reserve" and any(lease.part is part for lease in self.leases.values())
 
     @ensure(lambda self, key: key not in self.part_of(key.layer).sizes, "XC-RES-016")
     def fail(self, key: Key) -> Progress:
@@ -222,8 +229,8 @@ class Residency(Selecting):
     def resize(self, budget: Budget) -> tuple[Key, ...]:
         """Take a new budget: evict down in victim order at once, and stay there (XC-RES-011).
 
-        What is leased or in flight leaves when its lease ends. Raises `InvalidBudget`, unchanged, when the pins alone
-        exceed the new budget.
+        What is leased or in flight leaves when its lease or its read ends. Raises `InvalidBudget`, unchanged, when the
+        pins alone exceed the new budget.
         """
         shares = self._shares(budget)
         for layer, share in shares.items():

@@ -1,0 +1,65 @@
+"""The residency machine, transition by transition: hand-checked examples and the machine's past errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from expertcache_spec.eviction import make
+from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.residency import Residency, Settings, audit
+from expertcache_spec.trace import Event
+
+ONE_LAYER = Geometry(1, 10, 6, (1,))
+
+
+def machine(
+    slots: int | None, policy: str = "lru", geometry: Geometry = ONE_LAYER, *, size: int | None = None, **chosen: str
+) -> Residency:
+    """A fresh machine of one layer with room for `slots` records, or for `size` bytes."""
+    return Residency(geometry, Budget(slots, size), make(policy), Settings(**chosen))  # type: ignore[arg-type]
+
+
+def event(*experts: int, layer: int = 0, **rest: int) -> Event:
+    """A decode event of one row."""
+    return Event(layer, (experts,), **rest)  # type: ignore[arg-type]
+
+
+def keys(*experts: int, layer: int = 0) -> tuple[Key, ...]:
+    """Keys of one layer."""
+    return tuple(Key(layer, expert) for expert in experts)
+
+
+def load(cache: Residency, *experts: int, layer: int = 0) -> None:
+    """Serve an event to its end."""
+    selection = cache.select(event(*experts, layer=layer))
+    for key in selection.reads:
+        cache.complete(key)
+    cache.release(selection.ticket)
+
+
+@pytest.mark.rule("XC-RES-011")
+@pytest.mark.parametrize("origin", ["seed", "prefetch"])
+@pytest.mark.parametrize("room", ["reserve", "trim", "retain"])
+def test_a_speculative_read_that_outlives_a_shrink_leaves_when_it_lands(origin: str, room: str) -> None:
+    cache = machine(2, room=room)
+    load(cache, 0)
+    assert cache.seed(keys(1)).reads if origin == "seed" else cache.prefetch(Key(0, 1))
+    assert cache.resize(Budget(slots=0)) == keys(0)
+    assert cache.usage.slots == 1
+    assert cache.complete(Key(0, 1)).victims == keys(1)
+    assert cache.usage.slots == 0
+    assert audit(cache) == []
+
+
+@pytest.mark.rule("XC-RES-011", "XC-RES-025")
+def test_a_prefetch_that_lands_during_an_overshoot_leaves_the_trim_to_the_event() -> None:
+    cache = machine(3, room="trim")
+    load(cache, 5, 6)
+    assert cache.prefetch(Key(0, 9)) == "started"
+    selection = cache.select(event(0, 1))
+    assert cache.usage.slots == 5
+    assert cache.complete(Key(0, 9)).victims == ()
+    assert cache.complete(Key(0, 0)).victims == ()
+    assert cache.complete(Key(0, 1)).victims == keys(5, 6)
+    cache.release(selection.ticket)
+    assert cache.residents() == set(keys(0, 1, 9))
