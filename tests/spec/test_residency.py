@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from expertcache_spec.errors import InvalidBudget
 from expertcache_spec.eviction import make
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency import Residency, Settings, audit
@@ -63,3 +64,30 @@ def test_a_prefetch_that_lands_during_an_overshoot_leaves_the_trim_to_the_event(
     assert cache.complete(Key(0, 1)).victims == keys(5, 6)
     cache.release(selection.ticket)
     assert cache.residents() == set(keys(0, 1, 9))
+
+
+@pytest.mark.rule("XC-RES-018", "XC-RES-011")
+def test_pins_beyond_a_shrunken_budget_are_refused() -> None:
+    cache = machine(2)
+    load(cache, 0, 1)
+    selection = cache.select(event(0, 1))
+    cache.resize(Budget(slots=1))
+    cache.pin(Key(0, 0))
+    with pytest.raises(InvalidBudget, match="2 pinned records do not fit"):
+        cache.pin(Key(0, 1))
+    cache.pin(Key(0, 0))
+    assert cache.release(selection.ticket).victims == keys(1)
+    assert cache.residents() == cache.pinned() == set(keys(0))
+
+
+@pytest.mark.rule("XC-RES-018", "XC-RES-011")
+@pytest.mark.parametrize("budget", [Budget(slots=1), Budget(bytes=1)])
+def test_a_shrink_below_the_pins_is_refused_and_changes_nothing(budget: Budget) -> None:
+    cache = machine(3)
+    load(cache, 0, 1, 2)
+    cache.pin(Key(0, 0))
+    cache.pin(Key(0, 1))
+    with pytest.raises(InvalidBudget, match="2 pinned records do not fit"):
+        cache.resize(budget)
+    assert cache.budget == Budget(slots=3)
+    assert cache.residents() == set(keys(0, 1, 2))

@@ -158,9 +158,15 @@ class Residency(Selecting):
     # ------------------------------------------------------------------------------------------ pins
 
     def pin(self, key: Key) -> None:
-        """Keep a resident record from eviction until `unpin` (XC-RES-018); pinning twice is pinning once."""
+        """Keep a resident record from eviction until `unpin` (XC-RES-018); pinning twice is pinning once.
+
+        Raises `WrongState` for a key that is not resident, `InvalidBudget` when the pins would exceed the budget, as
+        they can while a shrink or a trim is under way.
+        """
         part = self._resident_part(key, "pin")
         if key not in part.pins:
+            if not part.can_pin(part.pins | {key}, part.slots, part.bytes):
+                raise InvalidBudget(f"{len(part.pins) + 1} pinned records do not fit", where="pin", cure="unpin first")
             part.pins.add(key)
             part.hold(key)
 
@@ -235,10 +241,7 @@ class Residency(Selecting):
         shares = self._shares(budget)
         for layer, share in shares.items():
             part = self.parts[layer]
-            pinned = sum(part.sizes[key] for key in part.pins)
-            if (share.slots is not None and len(part.pins) > share.slots) or (
-                share.bytes is not None and pinned > share.bytes
-            ):
+            if not part.can_pin(part.pins, share.slots, share.bytes):
                 raise InvalidBudget(f"{len(part.pins)} pinned records do not fit", where="resize", cure="unpin first")
         self.budget = budget
         self.recent = tuple(self.parts.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import attrs
 
@@ -67,6 +67,10 @@ class Partition:
     def within_debt(self) -> bool:
         """Whether usage exceeds the capacity by no more than a shrink still owes (XC-RES-010)."""
         return not self.over(-self.debt_slots, -self.debt_bytes)
+
+    def can_pin(self, keys: Collection[Key], slots: int | None, size: int | None) -> bool:
+        """Whether these pins fit into that many slots and bytes."""
+        return (slots is None or len(keys) <= slots) and (size is None or sum(self.sizes[key] for key in keys) <= size)
 
     def room_beside(self, size: int, slots: int, taken: int) -> int:
         """How many records of `size` bytes fit beside `slots` records of together `taken` bytes."""
