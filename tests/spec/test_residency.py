@@ -91,3 +91,44 @@ def test_a_shrink_below_the_pins_is_refused_and_changes_nothing(budget: Budget) 
         cache.resize(budget)
     assert cache.budget == Budget(slots=3)
     assert cache.residents() == set(keys(0, 1, 2))
+
+
+@pytest.mark.rule("XC-RES-026")
+def test_what_retain_does_not_keep_is_reported_in_router_order() -> None:
+    cache = machine(1, room="retain")
+    selection = cache.select(event(3, 1, 2))
+    for key in reversed(selection.reads):
+        cache.complete(key)
+    ended = cache.release(selection.ticket)
+    assert ended.victims == ()
+    assert ended.refused == keys(3, 1)
+
+
+@pytest.mark.rule("XC-RES-026", "XC-METRIC-003")
+def test_under_retain_a_record_that_another_event_read_after_a_failure_is_evicted_not_refused() -> None:
+    cache = machine(3, room="retain")
+    first = cache.select(event(0, 1, 2))
+    cache.fail(Key(0, 0))
+    for key in keys(1, 2):
+        cache.complete(key)
+    load(cache, 0)
+    other = cache.select(event(3, 4, 5))
+    for key in other.reads:
+        cache.complete(key)
+    assert cache.release(first.ticket) == (keys(0), keys(1, 2))
+    assert cache.release(other.ticket) == ((), ())
+    assert cache.counters.total().evictions == 1
+    assert audit(cache) == []
+
+
+@pytest.mark.rule("XC-RES-022", "XC-RES-026")
+def test_no_count_turns_negative_when_counters_restart_between_a_load_and_its_retention() -> None:
+    cache = machine(1, room="retain")
+    selection = cache.select(event(0, 1))
+    for key in selection.reads:
+        cache.complete(key)
+    cache.reset("counters")
+    assert cache.release(selection.ticket) == (keys(0), ())
+    total = cache.counters.total()
+    assert (total.admissions, total.evictions, total.refused) == (0, 1, 0)
+    assert audit(cache) == []

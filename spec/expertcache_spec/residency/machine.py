@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal, NamedTuple
 
 import attrs
@@ -12,8 +12,8 @@ from expertcache_spec.errors import InvalidBudget, InvalidModel, StillInUse, Unk
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.residency.room import Partition
 from expertcache_spec.residency.selecting import Selecting
-from expertcache_spec.residency.settings import ResetScope, Selection
-from expertcache_spec.residency.state import Flight, Origin
+from expertcache_spec.residency.settings import ResetScope
+from expertcache_spec.residency.state import Flight, Lease, Origin
 from expertcache_spec.trace import Event
 
 PrefetchOutcome = Literal["started", "resident", "in-flight", "refused"]
@@ -67,7 +67,9 @@ class Residency(Selecting):
         flight, part = self._landed(key)
         part.resident[key] = size = part.sizes[key]
         if flight.origin == "demand":
-            event = self.leases[flight.tickets[0]].selection.event
+            lease = self.leases[flight.tickets[0]]
+            lease.own.add(key)
+            event = lease.selection.event
             self.ledger.read(event, 1, size)
             self.ledger.row(event).admissions += 1
         else:
@@ -113,7 +115,7 @@ class Residency(Selecting):
                 victims += self._evict_down(lease.part, lease.selection.event)
         return Progress(tuple(flight.tickets), tuple(victims))
 
-    def _evict_down(self, part: Partition, event: Event | None, own: tuple[Key, ...] = ()) -> list[Key]:
+    def _evict_down(self, part: Partition, event: Event | None, own: Collection[Key] = ()) -> list[Key]:
         """Evict in victim order until the budget holds or all that is left is held; `own` loads are not evictions."""
         victims: list[Key] = []
         while part.over() and (victim := part.policy.victim(part.holds, None)) is not None:
@@ -144,12 +146,12 @@ class Residency(Selecting):
             lease.part.unhold(key)
         if not lease.part.over():
             return Ended()
-        return self._retain(lease.part, lease.selection)
+        return self._retain(lease)
 
-    def _retain(self, part: Partition, selection: Selection) -> Ended:
-        own = selection.reads if self.settings.room == "retain" else ()
-        gone = self._evict_down(part, selection.event, own)
-        refused = tuple(key for key in gone if key in own)
+    def _retain(self, lease: Lease) -> Ended:
+        selection, own = lease.selection, lease.own if self.settings.room == "retain" else ()
+        gone = self._evict_down(lease.part, selection.event, own)
+        refused = tuple(key for key in selection.reads if key in own and key in gone)
         row = self.ledger.row(selection.event)
         row.refused += len(refused)
         row.admissions -= len(refused)
@@ -260,6 +262,8 @@ class Residency(Selecting):
         """
         if scope == "counters":
             self.ledger.restart(self.usage)
+            for lease in self.leases.values():
+                lease.own.clear()  # admitted in the old counters: if they do not stay, they are evictions in the new
             self._occupancy_then += self.occupancy_change()
         elif scope == "history":
             for part in self.parts.values():

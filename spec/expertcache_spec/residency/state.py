@@ -20,12 +20,16 @@ Origin = Literal["demand", "seed", "prefetch"]
 
 @attrs.define
 class Lease:
-    """One selected event until its release: the keys held for it and how many of their reads are pending."""
+    """One selected event until its release: the keys held for it and how many of their reads are pending.
+
+    own: the keys that its own reads have published, as far as the present counters know of it.
+    """
 
     selection: Selection
     part: Partition
     held: list[Key]
     pending: int
+    own: set[Key] = attrs.field(factory=set)
 
 
 @attrs.define
