@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from expertcache_spec.errors import InvalidBudget
+from expertcache_spec.errors import EventTooLarge, InvalidBudget
 from expertcache_spec.eviction import make
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency import Residency, Settings, audit
@@ -132,3 +132,34 @@ def test_no_count_turns_negative_when_counters_restart_between_a_load_and_its_re
     total = cache.counters.total()
     assert (total.admissions, total.evictions, total.refused) == (0, 1, 0)
     assert audit(cache) == []
+
+
+@pytest.mark.rule("XC-RES-012", "XC-RES-018")
+def test_waves_that_a_pin_would_starve_are_refused_before_the_first() -> None:
+    cache = machine(1, overflow="waves")
+    load(cache, 0)
+    cache.pin(Key(0, 0))
+    with pytest.raises(EventTooLarge):
+        cache.select(event(0, 1))
+    assert cache.leased() == frozenset()
+    cache.unpin(Key(0, 0))
+    first = cache.select(event(0, 1))
+    assert (first.hits, first.reads, first.deferred) == (keys(0), (), keys(1))
+    cache.release(first.ticket)
+    assert cache.resume(first).victims == keys(0)
+
+
+@pytest.mark.rule("XC-RES-013", "XC-RES-018")
+def test_a_pin_between_two_waves_makes_the_next_one_smaller() -> None:
+    cache = machine(2, overflow="waves")
+    first = cache.select(event(0, 1, 2, 3))
+    assert (first.reads, first.deferred) == (keys(0, 1), keys(2, 3))
+    for key in first.reads:
+        cache.complete(key)
+    cache.pin(Key(0, 0))
+    cache.release(first.ticket)
+    second = cache.resume(first)
+    assert (second.reads, second.deferred, second.victims) == (keys(2), keys(3), keys(1))
+    cache.complete(Key(0, 2))
+    cache.release(second.ticket)
+    assert cache.resume(second).reads == keys(3)

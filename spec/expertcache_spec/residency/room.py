@@ -79,7 +79,7 @@ class Partition:
             room = min(room, (self.bytes - taken) // size)
         return max(room, 0)
 
-    def room_beside_pins(self, size: int, keys: Iterable[Key]) -> int:
+    def room_beside_pins(self, size: int, keys: Iterable[Key] = ()) -> int:
         """How many records of `size` bytes fit when all but the pins outside `keys` may go."""
         pins = self.pins.difference(keys) if self.pins else ()
         return self.room_beside(size, len(pins), sum(self.sizes[key] for key in pins))

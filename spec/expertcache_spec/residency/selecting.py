@@ -90,9 +90,13 @@ class Selecting(State):
         if wanted <= free:
             return wanted, ""
         where = f"stream {event.stream} pass {event.pass_index} layer {event.layer}"
-        alone = UNLIMITED if retain else part.room_beside_pins(size, event.keys) - len(keep)
+        alone = UNLIMITED if retain else part.room_beside_pins(size, keep) - len(keep)
         if wanted > alone:
-            if settings.overflow == "error" or (settings.overflow == "waves" and alone < 1 and not keep):
+            # A later wave need not hold this one's hits, but every wave finds the pins.
+            servable = settings.overflow == "bypass" or (
+                settings.overflow == "waves" and part.room_beside_pins(size) > 0
+            )
+            if not servable:
                 raise EventTooLarge(
                     f"{len(keep) + wanted} distinct experts, room for {len(keep) + max(0, alone)}",
                     where=where,
