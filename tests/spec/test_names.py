@@ -56,6 +56,12 @@ def test_admission_refusable_needs_a_policy_that_can_refuse(policy: str) -> None
         Residency(TRACE.geometry, Budget(slots=1), make(policy), Settings(admission="refusable"))
 
 
+@pytest.mark.rule("XC-EVICT-051", "XC-EVICT-001")
+def test_admission_refusable_is_undefined_under_room_trim() -> None:
+    with pytest.raises(UnknownName, match="room trim"):
+        Replay(TRACE, "belady", Budget(slots=1), Settings(room="trim", admission="refusable"))
+
+
 @pytest.mark.rule("XC-EVICT-052")
 @pytest.mark.parametrize("form", ["indexed", "declarative"])
 def test_an_offline_policy_without_a_future_is_refused(form: Any) -> None:

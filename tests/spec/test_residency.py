@@ -163,3 +163,18 @@ def test_a_pin_between_two_waves_makes_the_next_one_smaller() -> None:
     cache.complete(Key(0, 2))
     cache.release(second.ticket)
     assert cache.resume(second).reads == keys(3)
+
+
+@pytest.mark.rule("XC-EVICT-051", "XC-RES-008")
+def test_a_refused_record_displaces_nobody_even_when_it_would_need_two_victims() -> None:
+    # Layer 0 has records of one byte, layer 1 of two. (1,0) would displace (0,0), asked for last, and then (0,1), asked
+    # for sooner than itself: it is refused, and so (0,0) stays too.
+    geometry = Geometry(2, 2, 2, (1, 2))
+    future = [event(0, 1), event(0, layer=1), event(1), event(0, layer=1), event(0)]
+    cache = Residency(geometry, Budget(bytes=2), make("belady", future=future), Settings(admission="refusable"))
+    for key in (first := cache.select(future[0])).reads:
+        cache.complete(key)
+    cache.release(first.ticket)
+    second = cache.select(future[1])
+    assert (second.refused, second.victims) == (keys(0, layer=1), ())
+    assert cache.residents() == set(keys(0, 1))

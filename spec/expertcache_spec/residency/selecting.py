@@ -166,18 +166,29 @@ class Selecting(State):
         admitted: list[Key] = []
         refused: list[Key] = []
         victims: list[Key] = []
-        reserve, refusable = self.settings.room == "reserve", self.settings.admission == "refusable"
         for key in wanted:
             size = self.size(key.layer)
-            while reserve and part.over(1, size):
-                victim = part.policy.victim(part.holds, key)
-                assert victim is not None, "the plan has counted the evictable records"
-                if refusable and part.policy.refuses(key, victim):
-                    refused.append(key)
-                    break
+            going = self._going(part, key, size) if self.settings.room == "reserve" else []
+            if going is None:
+                refused.append(key)
+                continue
+            for victim in going:
                 self.drop(part, victim)
-                victims.append(victim)
-            else:
-                part.take(key, size)
-                admitted.append(key)
+            victims += going
+            part.take(key, size)
+            admitted.append(key)
         return admitted, refused, victims
+
+    def _going(self, part: Partition, key: Key, size: int) -> list[Key] | None:
+        """The victims that make room for `key`; None when the policy would rather keep one of them (XC-EVICT-051)."""
+        going: list[Key] = []
+        freed = 0
+        while part.over(1 - len(going), size - freed):
+            held = part.holds if not going else {*part.holds, *going}
+            victim = part.policy.victim(held, key)
+            assert victim is not None, "the plan has counted the evictable records"
+            if self.settings.admission == "refusable" and part.policy.refuses(key, victim):
+                return None
+            going.append(victim)
+            freed += part.sizes[victim]
+        return going

@@ -46,7 +46,7 @@ class State:
 
     `policy` is a factory of fresh policies (`eviction.make`); `fingerprint` names the model whose records are held;
     `epoch` counts the times the contents became invalid. Raises `InvalidBudget` for a byte budget over records of
-    unknown size, `UnknownName` for admission `refusable` with a policy that cannot refuse.
+    unknown size, `UnknownName` for admission `refusable` with a policy that cannot refuse or under room `trim`.
     """
 
     geometry: Geometry
@@ -71,12 +71,15 @@ class State:
         self.usage = Usage(self.ledger.counters)
         for layer, share in self._shares(self.budget).items():
             self.parts[layer] = Partition(self.policy(), self.usage, share.slots, share.bytes)
-        if self.settings.admission == "refusable" and not next(iter(self.parts.values())).policy.can_refuse:
-            raise UnknownName(
-                "admission 'refusable' with a policy that cannot refuse",
-                where="settings",
-                cure="choose admission always",
-            )
+        if self.settings.admission == "refusable":
+            self._check_refusable()
+
+    def _check_refusable(self) -> None:
+        reason = "" if next(iter(self.parts.values())).policy.can_refuse else "a policy that cannot refuse"
+        if self.settings.room == "trim":
+            reason = "room trim, which has loaded the event before it looks for room"
+        if reason:
+            raise UnknownName(f"admission 'refusable' with {reason}", where="settings", cure="choose admission always")
 
     def _shares(self, budget: Budget) -> dict[int, Budget]:
         if budget.bytes is not None and self.geometry.record_bytes is None:
