@@ -178,3 +178,32 @@ def test_a_refused_record_displaces_nobody_even_when_it_would_need_two_victims()
     second = cache.select(future[1])
     assert (second.refused, second.victims) == (keys(0, layer=1), ())
     assert cache.residents() == set(keys(0, 1))
+
+
+@pytest.mark.rule("XC-RES-023", "XC-METRIC-002", "XC-METRIC-010")
+def test_after_a_rebind_the_first_miss_of_a_key_is_compulsory_and_no_reload() -> None:
+    cache = machine(2)
+    load(cache, 0)
+    cache.rebind("another model")
+    load(cache, 0)
+    total = cache.counters.total()
+    assert (total.misses, total.compulsory, total.reloads) == (2, 2, 0)
+    cache.reset("contents")
+    load(cache, 0)
+    total = cache.counters.total()
+    assert (total.misses, total.compulsory, total.reloads) == (3, 2, 1)
+
+
+@pytest.mark.rule("XC-RES-022", "XC-RES-013")
+def test_history_may_be_reset_between_two_waves_under_every_policy_that_learns() -> None:
+    for policy in ("lfu", "lfu-reset"):
+        cache = machine(2, policy, overflow="waves")
+        first = cache.select(event(0, 1, 2))
+        for key in first.reads:
+            cache.complete(key)
+        cache.release(first.ticket)
+        cache.resize(Budget(slots=3))
+        assert cache.prefetch(Key(0, 2)) == "started"
+        cache.complete(Key(0, 2))
+        cache.reset("history")
+        assert cache.resume(first).hits == keys(2)

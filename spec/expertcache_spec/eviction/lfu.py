@@ -80,7 +80,7 @@ class Lfu(_Counting):
 
     def hit(self, key: Key, now: int) -> None:
         """Re-file under the new count and stamp."""
-        self._place(key, self.counts[key], now)
+        self._place(key, self.counts.get(key, 0), now)
 
     def insert(self, key: Key, now: int) -> None:
         """File under the count that the key has kept, zero for one never asked for."""

@@ -126,6 +126,12 @@ class Ledger:
             self.speculative.discard(key)
             self.counters.prefetch_wasted += 1
 
+    def forget(self) -> None:
+        """Other keys from here on: nothing of the new model was asked for, resident or decoded before."""
+        self.asked.clear()
+        self.departed.clear()
+        self._first_decode.clear()
+
     def restart(self, usage: Usage) -> None:
         """Zero the counters; what makes a miss a reload stays, and what is in use now is the new peak."""
         self.counters = usage.counters = Counters(

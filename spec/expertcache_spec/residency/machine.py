@@ -277,6 +277,7 @@ class Residency(Selecting):
         """Serve another model: unless the fingerprint is the present one, everything resident is gone (XC-RES-023)."""
         if fingerprint != self.fingerprint:
             self._clear("rebind")
+            self.ledger.forget()
             self.fingerprint = fingerprint
 
     def _clear(self, where: str) -> None:
