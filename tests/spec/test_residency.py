@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from expertcache_spec.errors import EventTooLarge, InvalidBudget
+from expertcache_spec.errors import EventTooLarge, InvalidBudget, MustWait, WrongState
 from expertcache_spec.eviction import make
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency import Residency, Settings, audit
@@ -207,3 +207,36 @@ def test_history_may_be_reset_between_two_waves_under_every_policy_that_learns()
         cache.complete(Key(0, 2))
         cache.reset("history")
         assert cache.resume(first).hits == keys(2)
+
+
+@pytest.mark.rule("XC-RES-013")
+def test_each_wave_is_resumed_once_after_its_release_and_never_after_a_reset_of_contents() -> None:
+    cache = machine(1, overflow="waves")
+    first = cache.select(event(0, 1, 2))
+    with pytest.raises(WrongState, match="no wave"):
+        cache.resume(first)
+    cache.complete(Key(0, 0))
+    cache.release(first.ticket)
+    second = cache.resume(first)
+    cache.complete(Key(0, 1))
+    cache.release(second.ticket)
+    with pytest.raises(WrongState, match="no wave"):
+        cache.resume(first)
+    cache.reset("contents")
+    with pytest.raises(WrongState, match="no wave"):
+        cache.resume(second)
+    assert cache.residents() == frozenset()
+
+
+@pytest.mark.rule("XC-RES-013")
+def test_a_wave_that_must_wait_can_be_resumed_later() -> None:
+    cache = machine(2, overflow="waves")
+    first = cache.select(event(0, 1, 2))
+    for key in first.reads:
+        cache.complete(key)
+    cache.release(first.ticket)
+    other = cache.select(event(0, 1, stream=1))
+    with pytest.raises(MustWait):
+        cache.resume(first)
+    cache.release(other.ticket)
+    assert cache.resume(first).reads == keys(2)

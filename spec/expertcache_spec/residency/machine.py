@@ -295,5 +295,6 @@ class Residency(Selecting):
             part.holds.clear()
             part.held_bytes = part.debt_slots = part.debt_bytes = 0
             part.policy = self.policy()
+        self.unfinished.clear()
         self.epoch += 1
         self.recent = tuple(self.parts.values())

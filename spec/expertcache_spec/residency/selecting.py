@@ -44,15 +44,17 @@ class Selecting(State):
 
         Hits and misses were judged and counted by `select`; a wave reads what is still absent of the deferred keys,
         and its `hits` are those that somebody else has brought in meanwhile. Raises `WrongState` when nothing is
-        deferred or the earlier wave is leased, and what `select` raises.
+        deferred, the earlier wave is leased or resumed already, or the contents were reset; and what `select` raises.
         """
-        if selection.ticket in self.leases or not selection.deferred:
+        if selection.ticket in self.leases or selection.ticket not in self.unfinished:
             raise WrongState(
                 "no wave to resume",
                 where=f"ticket {selection.ticket}",
-                cure="release the earlier wave first; resume only while keys are deferred",
+                cure="release the earlier wave first; resume each wave once and only while keys are deferred",
             )
-        return self._admit(selection.event, selection.deferred, first=False)
+        wave = self._admit(selection.event, selection.deferred, first=False)
+        self.unfinished.discard(selection.ticket)
+        return wave
 
     def _admit(self, event: Event, keys: tuple[Key, ...], *, first: bool) -> Selection:
         """One wave: all that a select does, for `keys` of the event."""
@@ -146,6 +148,8 @@ class Selecting(State):
             bypassed,
             deferred,
         )
+        if deferred:
+            self.unfinished.add(ticket)
         self.leases[ticket] = Lease(selection, part, held, len(joined) + len(admitted))
         self.recent = (part,)
         return selection

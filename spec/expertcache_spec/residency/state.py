@@ -60,6 +60,8 @@ class State:
     parts: dict[int, Partition] = attrs.field(factory=dict, init=False)
     flights: dict[Key, Flight] = attrs.field(factory=dict, init=False)
     leases: dict[int, Lease] = attrs.field(factory=dict, init=False)
+    unfinished: set[int] = attrs.field(factory=set, init=False)
+    """The tickets of waves whose event still has keys deferred."""
     recent: tuple[Partition, ...] = attrs.field(default=(), init=False)
     """The partitions that the latest transition touched: what the O(1) invariants look at."""
     _clock: int = attrs.field(default=0, init=False)
