@@ -1,0 +1,57 @@
+"""The command line: `expertcache replay`, `compare`, and `trace info`, `validate`, `convert`.
+
+Exit codes: 0 well, 1 a bad trace or a mismatch with a recording, 2 usage or configuration, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from expertcache_reference.cli.compare import compare
+from expertcache_reference.cli.failures import Commands
+from expertcache_reference.cli.replay import replay
+from expertcache_reference.cli.trace_convert import convert
+from expertcache_reference.cli.trace_info import info
+from expertcache_reference.cli.trace_validate import validate
+from expertcache_spec import SPEC_VERSION
+
+app = typer.Typer(
+    cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    help="Replay and compare expert caches on routing traces.",
+)  # fmt: skip
+traces = typer.Typer(no_args_is_help=True, help="Look at, check and convert traces.")
+app.add_typer(traces, name="trace")
+app.command()(replay)
+app.command()(compare)
+traces.command()(info)
+traces.command()(validate)
+traces.command()(convert)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"expertcache {version('expertcache')}, specification {SPEC_VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Expert caches on routing traces."""
+
+
+def main() -> None:
+    """The console script; a termination request unwinds as Ctrl-C does, so that nothing half-written stays."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    app()
+
+
+__all__ = ["app", "main"]

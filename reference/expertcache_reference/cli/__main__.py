@@ -1,0 +1,5 @@
+"""`python -m expertcache_reference.cli`."""
+
+from expertcache_reference.cli import main
+
+main()

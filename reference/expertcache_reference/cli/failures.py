@@ -1,0 +1,44 @@
+"""How the command line fails: one readable line on stderr and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from expertcache_spec.errors import ExpertCacheError, InvalidTrace
+
+BAD_TRACE = 1
+"""Exit code of a bad trace, and of a mismatch with a recording."""
+USAGE = 2
+"""Exit code of everything that another command line would cure."""
+INTERRUPTED = 130
+
+_LONGEST = 2000
+
+
+def printable(text: str) -> str:
+    """The text in one line: what a terminal would act on is escaped, what is endless is cut."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:_LONGEST])
+    return shown + ("..." if len(text) > _LONGEST else "")
+
+
+def complain(error: ExpertCacheError) -> int:
+    """Print what, where and the cure on stderr; return the exit code that the error calls for."""
+    typer.echo(f"expertcache: {printable(str(error))}", err=True)
+    return BAD_TRACE if isinstance(error, InvalidTrace) else USAGE
+
+
+class Commands(TyperGroup):
+    """A group of commands that turns the specification's errors and Ctrl-C into exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command line."""
+        try:
+            return super().invoke(ctx)
+        except ExpertCacheError as error:
+            raise typer.Exit(complain(error)) from None
+        except KeyboardInterrupt:
+            typer.echo("expertcache: interrupted; no file was changed", err=True)
+            raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,89 @@
+"""Options that several commands share, and what becomes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import attrs
+import typer
+
+from expertcache_spec.engines import PROFILES, profile
+from expertcache_spec.errors import UnknownName
+from expertcache_spec.eviction import POLICIES, card
+from expertcache_spec.model import Budget, parse_size
+from expertcache_spec.replay import MODES
+from expertcache_spec.residency import SETTINGS, Settings
+
+Source = Annotated[str, typer.Argument(metavar="FILE", help="A trace file, or builtin:NAME.")]
+RecordBytes = Annotated[
+    str | None,
+    typer.Option("--record-bytes", metavar="N[,N...]|SIZE", help="Bytes of a record: one for all layers, or each."),
+]
+DropWeights = Annotated[bool, typer.Option("--drop-weights", help="Read the file without its router weights.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Mode = Annotated[str, typer.Option("--replay", help=f"One of {', '.join(MODES)}.")]
+ProfileName = Annotated[
+    str | None, typer.Option("--profile", help=f"Policy and settings of an engine: {', '.join(PROFILES)}.")
+]
+
+
+def _setting(name: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        f"--{name.replace('_', '-')}", help=f"One of {', '.join(SETTINGS[name])}.", rich_help_panel="Settings"
+    )
+    return option
+
+
+Scope = Annotated[str | None, _setting("scope")]
+Room = Annotated[str | None, _setting("room")]
+Touch = Annotated[str | None, _setting("touch")]
+Repeats = Annotated[str | None, _setting("repeats")]
+Overflow = Annotated[str | None, _setting("overflow")]
+NoVictim = Annotated[str | None, _setting("no_victim")]
+Admission = Annotated[str | None, _setting("admission")]
+
+
+def settings(engine: str | None, **given: str | None) -> Settings:
+    """The settings of the engine profile, or the defaults, with what was given explicitly put over them."""
+    base = profile(engine).settings if engine is not None else Settings()
+    explicit: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return attrs.evolve(base, **explicit)
+
+
+def policy(name: str | None, engine: str | None) -> str:
+    """The policy given, or the profile's; raises `UnknownName` for neither and for a name that does not exist."""
+    if name is None and engine is None:
+        raise UnknownName(
+            "no policy", where="--policy", cure=f"one of {', '.join(POLICIES)}; or an engine with --profile"
+        )
+    return card(name if name is not None else profile(str(engine)).policy).name
+
+
+def budget(slots: int | None, size: str | None) -> tuple[Budget, str]:
+    """The budget of --slots and --budget, and the unit to print it in (XC-MODEL-005).
+
+    Raises `InvalidBudget` where neither says one, and for a size without a unit.
+    """
+    parsed = None if size is None else parse_size(size)
+    return (Budget(slots), "") if parsed is None else (Budget(slots, parsed.bytes), parsed.unit)
+
+
+def record_bytes(text: str | None) -> int | list[int] | None:
+    """The value of --record-bytes: one size, one for each layer, or None."""
+    if text is None:
+        return None
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdigit() and len(part) <= 18 for part in parts):
+        return parse_size(text).bytes
+    return int(parts[0]) if len(parts) == 1 else [int(part) for part in parts]
+
+
+def listed(text: str) -> list[str]:
+    """The items of a comma-separated list, each once."""
+    return list(dict.fromkeys(item.strip() for item in text.split(",")))
+
+
+def shown(path: str) -> str:
+    """The last part of a path, for a progress bar."""
+    return Path(path).name

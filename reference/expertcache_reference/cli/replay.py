@@ -1,0 +1,127 @@
+"""`expertcache replay`: one trace through one policy at one budget."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from expertcache_reference.cli import options
+from expertcache_reference.cli.console import load, print_json, print_table, rate, tracked, warn
+from expertcache_reference.cli.failures import BAD_TRACE
+from expertcache_spec.engines import Mismatch, mismatches
+from expertcache_spec.metrics import Row
+from expertcache_spec.model import format_size
+from expertcache_spec.replay import Replay, Result, as_dict
+from expertcache_spec.residency import SETTINGS
+
+_FEW = 10
+"""Mismatches that are printed; all are counted."""
+
+_COLUMNS = ("lookups", "hits", "misses", "bypassed", "evictions", "collisions", "reloads", "reads", "bytes_read")
+
+
+def replay(
+    source: options.Source,
+    policy: Annotated[str | None, typer.Option("--policy", help="The eviction policy.")] = None,
+    budget: Annotated[str | None, typer.Option("--budget", metavar="SIZE", help="Bytes, as 4000MiB or 4GB.")] = None,
+    slots: Annotated[int | None, typer.Option("--slots", help="Records; with --budget the tighter wins.")] = None,
+    scope: options.Scope = None,
+    room: options.Room = None,
+    touch: options.Touch = None,
+    repeats: options.Repeats = None,
+    overflow: options.Overflow = None,
+    no_victim: options.NoVictim = None,
+    admission: options.Admission = None,
+    mode: options.Mode = "event",
+    record_bytes: options.RecordBytes = None,
+    drop_weights: options.DropWeights = False,
+    profile: options.ProfileName = None,
+    against_recording: Annotated[
+        bool, typer.Option("--against-recording", help="Compare each key with what the engine recorded.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Replay a trace through a policy at a budget, and print what was counted."""
+    if against_recording and mode != "event":
+        raise typer.BadParameter("an engine's recording is of whole events: use --replay event")
+    chosen = options.settings(
+        profile, scope=scope, room=room, touch=touch, repeats=repeats, overflow=overflow, no_victim=no_victim,
+        admission=admission,
+    )  # fmt: skip
+    name, (limit, unit) = options.policy(policy, profile), options.budget(slots, budget)
+    trace, notes = load(source, record_bytes, drop_weights=drop_weights)
+    run = Replay(trace, name, limit, chosen, mode)  # type: ignore[arg-type]
+    found = _run(run, against_recording)
+    result = run.result()
+    warnings = [*result.warnings, *notes]
+    warn(warnings)
+    if as_json:
+        compared = {} if found is None else {"against_recording": _comparison(run, found)}
+        print_json({**as_dict(result), "warnings": warnings, **compared})
+    else:
+        _print(result, unit)
+    if found is not None:
+        _report(run, found, quiet=as_json)
+        if found:
+            raise typer.Exit(BAD_TRACE)
+
+
+def _run(run: Replay, compare: bool) -> list[Mismatch] | None:
+    """Take every step; the keys that differ from the recording, or None where none was asked for."""
+    steps = tracked(run, len(run.events), f"replaying {run.policy}")
+    if not compare:
+        for _ in steps:
+            pass
+        return None
+    sizes = [run.trace.geometry.size(layer) for layer in range(run.trace.geometry.layers)]
+    found: list[Mismatch] = []
+    for index, (event, step) in enumerate(zip(run.events, steps, strict=True)):
+        found += mismatches(index, event, step, sizes)
+    return found
+
+
+def _comparison(run: Replay, found: list[Mismatch]) -> dict[str, Any]:
+    return {
+        "keys": sum(len(event.keys) for event in run.events),
+        "mismatches": len(found),
+        "first": [{**entry._asdict(), "key": list(entry.key)} for entry in found[:_FEW]],
+    }
+
+
+def _report(run: Replay, found: list[Mismatch], *, quiet: bool) -> None:
+    compared = _comparison(run, found)
+    typer.echo(f"recording: {compared['mismatches']} of {compared['keys']} keys differ", err=quiet)
+    for entry in found[:_FEW]:
+        event = run.events[entry.event]
+        typer.echo(
+            f"  stream {event.stream} pass {event.pass_index} layer {entry.key.layer} expert {entry.key.expert}: "
+            f"recorded {_said(entry.expected_hit, entry.expected_bytes)}, "
+            f"replayed {_said(entry.got_hit, entry.got_bytes)}",
+            err=quiet,
+        )
+
+
+def _said(hit: bool, read: int) -> str:
+    return f"{'hit' if hit else 'miss'} of {read} bytes"
+
+
+def _print(result: Result, unit: str) -> None:
+    manifest, total = result.manifest, result.total
+    known = manifest.bytes is not None or result.counters.peak_bytes > 0
+    limits = [] if manifest.slots is None else [f"{manifest.slots} slots"]
+    limits += [] if manifest.bytes is None else [f"{format_size(manifest.bytes, unit)} ({manifest.bytes} bytes)"]
+    typer.echo(f"trace     {manifest.trace_sha256}")
+    typer.echo(f"policy    {manifest.policy}, {manifest.replay} replay, budget {' and '.join(limits)}")
+    typer.echo(f"settings  {', '.join(f'{k} {getattr(manifest.settings, k)}' for k in SETTINGS)}")
+    if manifest.optimum is not None:
+        typer.echo(f"optimum   {manifest.optimum}")
+    peak = f", {result.counters.peak_bytes} bytes" if known else ""
+    typer.echo(f"peak      {result.counters.peak_slots} records{peak}")
+    rows = [*((str(phase), row) for phase, row in result.counters.per_phase().items()), ("total", total)]
+    print_table(manifest.trace, ("phase", *_COLUMNS, "hit rate"), (_cells(label, row, known) for label, row in rows))
+
+
+def _cells(label: str, row: Row, known: bool) -> list[str]:
+    counts = [str(getattr(row, name)) if known or name != "bytes_read" else "unknown" for name in _COLUMNS]
+    return [label, *counts, rate(row.hits, row.lookups)]
