@@ -240,3 +240,18 @@ def test_a_wave_that_must_wait_can_be_resumed_later() -> None:
         cache.resume(first)
     cache.release(other.ticket)
     assert cache.resume(first).reads == keys(2)
+
+
+@pytest.mark.rule("XC-METRIC-004", "XC-RES-013")
+def test_a_prefetch_that_a_later_wave_uses_is_useful() -> None:
+    cache = machine(2, overflow="waves")
+    first = cache.select(event(0, 1, 2))
+    for key in first.reads:
+        cache.complete(key)
+    cache.release(first.ticket)
+    cache.resize(Budget(slots=3))
+    cache.prefetch(Key(0, 2))
+    cache.complete(Key(0, 2))
+    assert cache.resume(first).hits == keys(2)
+    assert cache.counters.prefetch_useful == 1
+    assert audit(cache) == []

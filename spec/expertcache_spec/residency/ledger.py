@@ -52,9 +52,14 @@ class Ledger:
             self._lookups(other, selection, rejected)
         self._lookups(row, selection, [key for key in event.keys if key not in rejected] if rejected else event.keys)
         self.asked.update(event.keys)
-        if self.speculative:
-            self._used(selection.hits, late=False)
-            self._used(selection.joined, late=True)
+
+    def used(self, selection: Selection) -> None:
+        """Book the prefetched keys that this wave asks for: useful when they are there, late when on their way."""
+        for late, keys in ((False, selection.hits), (True, selection.joined)):
+            for key in self.speculative.intersection(keys):
+                self.speculative.discard(key)
+                self.counters.prefetch_late += late
+                self.counters.prefetch_useful += not late
 
     def _lookups(self, row: Row, selection: Selection, keys: Collection[Key]) -> None:
         chosen = keys if len(keys) < len(selection.event.keys) else None
@@ -76,17 +81,22 @@ class Ledger:
                     row.reloads += 1
                     row.collisions += self.departed[key] == (event.stream, event.pass_index)
 
-    def _used(self, keys: Sequence[Key], *, late: bool) -> None:
-        for key in self.speculative.intersection(keys):
-            self.speculative.discard(key)
-            self.counters.prefetch_late += late
-            self.counters.prefetch_useful += not late
+    def read(self, event: Event, key: Key, size: int, *, admitted: bool = False, refused: bool = False) -> None:
+        """Book one demand read of `size` bytes, and whether admission kept the record or declined it."""
+        row = self._row_of(event, key)
+        row.reads += 1
+        row.bytes_read += size
+        row.admissions += admitted
+        row.refused += refused
 
-    def read(self, event: Event, count: int, size: int) -> None:
-        """Book `count` demand reads of `size` bytes each."""
-        row = self.row(event)
-        row.reads += count
-        row.bytes_read += count * size
+    def not_kept(self, event: Event, key: Key) -> None:
+        """Book that a record which the event had admitted was declined after all (room `retain`)."""
+        row = self._row_of(event, key)
+        row.admissions -= 1
+        row.refused += 1
+
+    def _row_of(self, event: Event, key: Key) -> Row:
+        return self.row(event, rejected=event.accepted is not None and key in event.rejected_keys())
 
     def installed(self, origin: str, size: int) -> None:
         """Book a record that a seed or a prefetch made resident."""

@@ -69,9 +69,7 @@ class Residency(Selecting):
         if flight.origin == "demand":
             lease = self.leases[flight.tickets[0]]
             lease.own.add(key)
-            event = lease.selection.event
-            self.ledger.read(event, 1, size)
-            self.ledger.row(event).admissions += 1
+            self.ledger.read(lease.selection.event, key, size, admitted=True)
         else:
             self.ledger.installed(flight.origin, size)
         part.unhold(key)
@@ -152,9 +150,8 @@ class Residency(Selecting):
         selection, own = lease.selection, lease.own if self.settings.room == "retain" else ()
         gone = self._evict_down(lease.part, selection.event, own)
         refused = tuple(key for key in selection.reads if key in own and key in gone)
-        row = self.ledger.row(selection.event)
-        row.refused += len(refused)
-        row.admissions -= len(refused)
+        for key in refused:
+            self.ledger.not_kept(selection.event, key)
         return Ended(tuple(key for key in gone if key not in own), refused)
 
     # ------------------------------------------------------------------------------------------ pins

@@ -73,11 +73,14 @@ class Selecting(State):
         selection = self._serve(part, event, keys, hits, joined, wanted[:take], misses, bypassed, deferred)
         if first:
             self.ledger.selected(selection)
+        if self.ledger.speculative:
+            self.ledger.used(selection)
         for key in selection.victims:
             self.ledger.evicted(key, event)
-        if bypassed or selection.refused:
-            self.ledger.read(event, len(bypassed) + len(selection.refused), self.size(event.layer))
-            self.ledger.row(event).refused += len(selection.refused)
+        for key in bypassed:
+            self.ledger.read(event, key, self.size(event.layer))
+        for key in selection.refused:
+            self.ledger.read(event, key, self.size(event.layer), refused=True)
         return selection
 
     def _plan(self, part: Partition, event: Event, keep: list[Key], wanted: int) -> tuple[int, str]:
