@@ -11,9 +11,9 @@ from expertcache_spec import engines
 from expertcache_spec.errors import NeedsFuture, UnknownName
 from expertcache_spec.eviction import POLICIES, card, make
 from expertcache_spec.model import Budget, Geometry
-from expertcache_spec.replay import Replay
+from expertcache_spec.replay import Replay, run_event
 from expertcache_spec.residency import SETTINGS, Residency, Settings
-from expertcache_spec.trace import decode_trace
+from expertcache_spec.trace import Event, decode_trace
 
 TRACE = decode_trace([[0], [1]])
 
@@ -67,3 +67,42 @@ def test_admission_refusable_is_undefined_under_room_trim() -> None:
 def test_an_offline_policy_without_a_future_is_refused(form: Any) -> None:
     with pytest.raises(NeedsFuture, match="future"):
         make("belady", form)
+
+
+@pytest.mark.rule("XC-EVICT-052")
+@pytest.mark.parametrize("form", ["indexed", "declarative"])
+def test_an_offline_policy_refuses_an_event_that_its_future_does_not_have_next(form: Any) -> None:
+    trace = decode_trace([[0], [1], [2]])
+    cache = Residency(trace.geometry, Budget(slots=1), make("belady", form, trace.events))
+    first, second, third = trace.events
+    run_event(cache, first)
+    for wrong in (first, third, attrs.evolve(second, stream=1)):
+        with pytest.raises(NeedsFuture, match="does not have this event next"):
+            cache.select(wrong)
+    assert cache.counters.total().lookups == 1
+    run_event(cache, attrs.evolve(second))
+    run_event(cache, third)
+    with pytest.raises(NeedsFuture, match="does not have this event next"):
+        cache.select(third)
+
+
+@pytest.mark.rule("XC-EVICT-052")
+@pytest.mark.parametrize("form", ["indexed", "declarative"])
+def test_the_layers_of_concurrent_streams_may_begin_in_another_order_than_foreseen(form: Any) -> None:
+    events = [Event(layer, ((layer,),), stream) for stream in (0, 1) for layer in (0, 1)]
+    cache = Residency(Geometry(2, 2, 1), Budget(slots=2), make("belady", form, events))
+    for event in (events[1], events[0], events[2], events[3]):
+        run_event(cache, event)
+    assert cache.counters.total().hits == 2
+
+
+@pytest.mark.rule("XC-EVICT-052", "XC-RES-022")
+@pytest.mark.parametrize("form", ["indexed", "declarative"])
+def test_an_offline_policy_keeps_its_place_in_the_future_over_a_reset_of_contents(form: Any) -> None:
+    trace = decode_trace([[0], [1], [0], [2], [1]])
+    cache = Residency(trace.geometry, Budget(slots=2), make("belady", form, trace.events))
+    for event in trace.events[:2]:
+        run_event(cache, event)
+    cache.reset("contents")
+    victims = [run_event(cache, event).victims for event in trace.events[2:]]
+    assert victims == [(), (), ((0, 0),)]

@@ -78,12 +78,11 @@ def make(name: str, form: Form = "indexed", future: Sequence[Event] | None = Non
             f"policy {name} must know the future", where="policy", cure="replay a whole trace, not a stream"
         )
     if form == "declarative":
-        return lambda: Declarative(
-            found.order, Past(future=list(future or ()) if found.offline else None), can_refuse=found.can_refuse
-        )
+        ahead = list(future or ()) if found.offline else None
+        return lambda: Declarative(found.order, Past(future=ahead), can_refuse=found.can_refuse)
     if found.offline:
-        uses = belady.next_uses(future or ())
-        return lambda: found.indexed(uses)
+        uses, coming = belady.next_uses(future or ()), belady.by_layer(future or ())
+        return lambda: found.indexed(uses, coming)
     return found.indexed
 
 

@@ -35,7 +35,10 @@ class Policy:
     """Whether admission `refusable` means something: whether `refuses` is defined."""
 
     def begin(self, event: Event) -> None:
-        """An event of this partition begins, before hits are judged: clocks and counts of what is asked for."""
+        """An event of this partition begins, before hits are judged: clocks and counts of what is asked for.
+
+        Offline policies raise `NeedsFuture`, unchanged, for an event that their future does not have next.
+        """
 
     def hit(self, key: Key, now: int) -> None:
         """A resident key is asked for."""
@@ -102,10 +105,11 @@ class Declarative(Policy):
     present: dict[Key, None] = attrs.field(factory=dict)
 
     def begin(self, event: Event) -> None:
-        """Count the requests of the event; it and all before it are no longer in the future."""
+        """Count the requests of the event; it is no longer in the future."""
         if self.past.future is not None:
-            while self.past.future.pop(0) is not event:
-                pass
+            place = next((i for i, coming in enumerate(self.past.future) if coming.layer == event.layer), -1)
+            check_expected(event, self.past.future[place] if place >= 0 else None)
+            del self.past.future[place]
         for key in event.keys:
             self.past.requests[key] = self.past.requests.get(key, 0) + 1
 
@@ -141,6 +145,16 @@ class Declarative(Policy):
         """Zero the counts."""
         self.past.requests.clear()
         self.past.uses.update(dict.fromkeys(self.past.uses, 0))
+
+
+def check_expected(event: Event, expected: Event | None) -> None:
+    """Raise `NeedsFuture` unless the event is the one that the future holds next for its layer (XC-EVICT-052)."""
+    if expected is not event and expected != event:
+        raise NeedsFuture(
+            "the future that this policy was given does not have this event next",
+            where=f"stream {event.stream} pass {event.pass_index} layer {event.layer}",
+            cure="select the events of the given trace, each once and in its layer's order",
+        )
 
 
 def first_free(order: Iterable[Key], held: Collection[Key]) -> Key | None:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import attrs
 from sortedcontainers import SortedList
 
-from expertcache_spec.eviction.base import NEVER, Past, Policy
+from expertcache_spec.eviction.base import NEVER, Past, Policy, check_expected
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
@@ -40,16 +40,25 @@ def next_uses(events: Iterable[Event]) -> dict[Key, deque[int]]:
     return uses
 
 
+def by_layer(events: Iterable[Event]) -> dict[int, deque[Event]]:
+    """The events of every layer, in order."""
+    found: dict[int, deque[Event]] = {}
+    for event in events:
+        found.setdefault(event.layer, deque()).append(event)
+    return found
+
+
 @attrs.define(slots=False)
 class Belady(Policy):
     """The indexed form: a sorted list of (-next use, key); every request costs O(log resident).
 
-    `uses` is consumed: give every partition of one machine the same mapping, every machine its own.
+    `uses` and `coming` are consumed: give every partition of one machine the same two, every machine its own.
     """
 
     name: ClassVar[str] = "belady"
     can_refuse = True
     uses: dict[Key, deque[int]]
+    coming: dict[int, deque[Event]]
     entries: dict[Key, tuple[int, Key]] = attrs.field(factory=dict)
     index: Any = attrs.field(factory=SortedList)
 
@@ -59,6 +68,9 @@ class Belady(Policy):
 
     def begin(self, event: Event) -> None:
         """The event's own requests are no longer in the future."""
+        coming = self.coming.get(event.layer)
+        check_expected(event, coming[0] if coming else None)
+        self.coming[event.layer].popleft()
         for key in event.keys:
             self.uses[key].popleft()
 
