@@ -42,7 +42,9 @@ class Geometry:
     top_k: int
     record_bytes: tuple[int, ...] | None = None
     routed: tuple[int, ...] = attrs.field(
-        default=attrs.Factory(lambda self: tuple(range(self.layers)), takes_self=True)
+        default=attrs.Factory(
+            lambda self: tuple(range(self.layers)) if type(self.layers) is int else (), takes_self=True
+        )
     )
 
     def __attrs_post_init__(self) -> None:
@@ -61,19 +63,22 @@ class Geometry:
         if self.record_bytes is not None and (
             len(self.record_bytes) != self.layers
             or any(type(b) is not int or b < 0 for b in self.record_bytes)
-            or any(self.record_bytes[layer] < 1 for layer in self.routed if 0 <= layer < self.layers)
+            or any(self.record_bytes[layer] < 1 for layer in self.routed if self._has_layer(layer))
         ):
             raise InvalidModel(
                 "record_bytes does not give every layer a size",
                 where="geometry",
                 cure=f"list {self.layers} whole numbers of bytes, at least 1 in every routed layer",
             )
-        if not self.routed or list(self.routed) != sorted({x for x in self.routed if 0 <= x < self.layers}):
+        if not self.routed or list(self.routed) != sorted({x for x in self.routed if self._has_layer(x)}):
             raise InvalidModel(
                 f"routed layers {self.routed!r}",
                 where="geometry",
                 cure=f"list distinct layers between 0 and {self.layers - 1} in rising order",
             )
+
+    def _has_layer(self, layer: int) -> bool:
+        return type(layer) is int and 0 <= layer < self.layers
 
     def size(self, layer: int) -> int:
         """Bytes of one record of `layer`; raises `InvalidBudget` where the size is unknown (XC-MODEL-004)."""
@@ -184,7 +189,9 @@ def parse_size(text: str) -> Size:
 def format_size(count: int, unit: str = "") -> str:
     """`count` bytes as text; in `unit` when given, else in the largest binary unit below it. Two decimals.
 
-    `parse_size("20GiB")` prints as `20.00 GiB`, never as 21.47 of anything else.
+    `parse_size("20GiB")` prints as `20.00 GiB`, never as 21.47 of anything else. Raises `UnknownName` for another unit.
     """
+    if unit and unit not in UNITS:
+        raise UnknownName(f"unit {unit!r}", where="size", cure=f"one of {', '.join(UNITS)}")
     unit = unit or next((u for u in ("TiB", "GiB", "MiB", "KiB") if count >= UNITS[u]), "B")
     return f"{count} B" if unit == "B" else f"{count / UNITS[unit]:.2f} {unit}"

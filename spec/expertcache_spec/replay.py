@@ -8,7 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from expertcache_spec import SPEC_VERSION
-from expertcache_spec.errors import UnknownName
+from expertcache_spec.errors import UnknownName, WrongState
 from expertcache_spec.eviction import Form, card, make
 from expertcache_spec.metrics import Counters, Row
 from expertcache_spec.model import Budget, Geometry, Key
@@ -87,6 +87,7 @@ class Replay:
     """One replay: a fresh machine and the events to feed it; iterate for its steps, then ask for `result`.
 
     Raises `UnknownName`, `NeedsFuture`, `InvalidBudget` on construction, and while iterating what `select` raises.
+    It runs once: `WrongState` when iterated again.
     """
 
     trace: Trace
@@ -97,6 +98,7 @@ class Replay:
     form: Form = "indexed"
     machine: Residency = attrs.field(init=False)
     events: Sequence[Event] = attrs.field(init=False)
+    _begun: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         if self.mode not in MODES:
@@ -108,7 +110,9 @@ class Replay:
         )
 
     def __iter__(self) -> Iterator[Step]:
-        machine = self.machine
+        if self._begun:
+            raise WrongState("this replay has run", where="replay", cure="make a new Replay; its machine starts cold")
+        self._begun, machine = True, self.machine
         for event in self.events:
             yield run_event(machine, event)
 
@@ -191,7 +195,8 @@ def _slots(share: Budget, geometry: Geometry, layer: int) -> int:
 
 def as_dict(result: Result) -> dict[str, Any]:
     """The result as plain data, in the order and under the names that `expertcache replay --json` prints."""
-    total, known = result.total, result.manifest.bytes is not None or result.counters.peak_bytes > 0
+    total = result.total
+    known = result.manifest.bytes is not None or max(total.bytes_read, result.counters.peak_bytes) > 0
     head = {name: getattr(total, name) for name in ("lookups", "hits", "misses", "evictions")}
     head["bytes_read"] = total.bytes_read if known else None
     head["peak_bytes"] = result.counters.peak_bytes if known else None

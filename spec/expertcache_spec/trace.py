@@ -258,11 +258,15 @@ def encode_event(event: Event) -> dict[str, object]:
         "layer": event.layer,
         "experts": event.rows,
     }
-    for name in ("weights", "scores", "positions", "accepted"):
+    for name, matrix in (("weights", event.weights), ("scores", event.scores)):
+        if matrix is not None:
+            record[name] = [[float(value) + 0.0 for value in line] for line in matrix]  # 1 is 1.0, -0.0 is 0.0
+    for name in ("positions", "accepted"):
         if (value := getattr(event, name)) is not None:
             record[name] = value
     if event.recorded is not None:
-        record["recorded"] = {"hit": event.recorded.hits, "bytes": event.recorded.bytes}
+        hits = [bool(hit) for hit in event.recorded.hits]
+        record["recorded"] = {"hit": hits, "bytes": event.recorded.bytes}
     return record
 
 

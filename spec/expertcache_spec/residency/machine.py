@@ -190,6 +190,7 @@ class Residency(Selecting):
 
         Seeds evict nothing and count as neither hits nor misses; keys that no model has are ignored and counted.
         """
+        keys = list(keys)  # a list that fails to be read installs nothing
         reads: list[Key] = []
         present = ignored = refused = 0
         for key in keys:

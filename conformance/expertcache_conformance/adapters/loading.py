@@ -1,0 +1,73 @@
+"""From the text after `--impl` to an implementation."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import sys
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from expertcache_conformance.adapters.protocol import Config, InvalidProfile, Profile, parse_profile
+
+GROUP = "expertcache.implementations"
+"""Entry-point group: a package may register its implementation under a short name."""
+
+
+class CannotLoad(ValueError):
+    """The text after `--impl` leads to no implementation."""
+
+
+@attrs.frozen
+class Implementation:
+    """A loaded implementation: how it was named, its profile, and the object with `open_cache`."""
+
+    spelled: str
+    profile: Profile
+    target: Any
+
+    def open(self, config: Config) -> Any:
+        """A fresh cache."""
+        return self.target.open_cache(config)
+
+
+def load(spelled: str, folder: Path | None = None) -> Implementation:
+    """The implementation named `module`, `module:attribute`, or by an entry point of `GROUP`.
+
+    `folder` is looked in too, as `python -m` would: a file beside the terminal's prompt is found without an install.
+    Raises `CannotLoad` with the reason and the cure.
+    """
+    module_name, _, attribute = spelled.partition(":")
+    registered = [] if attribute else list(importlib.metadata.entry_points(group=GROUP, name=spelled))
+    if registered:
+        target = registered[0].load()
+    else:
+        target = _import(module_name, folder)
+        for part in filter(None, attribute.split(".")):
+            if not hasattr(target, part):
+                raise CannotLoad(f"{module_name} has no attribute {attribute!r}")
+            target = getattr(target, part)
+    if not hasattr(target, "PROFILE") or not callable(getattr(target, "open_cache", None)):
+        raise CannotLoad(f"{spelled} does not offer PROFILE and open_cache(config); see the adapter protocol")
+    try:
+        return Implementation(spelled, parse_profile(target.PROFILE), target)
+    except InvalidProfile as error:
+        raise CannotLoad(f"the profile of {spelled} is invalid: {error}") from error
+
+
+def _import(name: str, folder: Path | None) -> Any:
+    here = str(folder or Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)  # last, and for good: an implementation may import its own neighbours late
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise CannotLoad(
+                f"no module {name!r}; install it, run from the folder that holds it, or write module:attribute"
+            ) from error
+        raise CannotLoad(f"importing {name} failed: {error}") from error
+    except Exception as error:
+        raise CannotLoad(f"importing {name} failed: {type(error).__name__}: {error}") from error

@@ -1,0 +1,193 @@
+"""The adapter protocol: what an implementation offers to be judged.
+
+An implementation is a module (or any object) with two names:
+
+`PROFILE`
+    a mapping that declares what is claimed; see `Profile` for its fields.
+`open_cache(config)`
+    a fresh, empty cache for one `Config`. The suite opens many.
+
+A cache that declares replay `event` has `step(event)`; one that declares `sequential` has `access(key)`. Everything
+else is needed only for the capability that names it. Keys are pairs (layer, expert); any tuple or list of two will do
+in an answer. Answers are mappings or objects with attributes; what is left out is empty.
+
+A declared refusal is an exception with a `code` of `expertcache_spec.errors` (the specification's own exceptions have
+one), or the answer `{"error": code}`; it must leave the cache as it was. Any other exception is a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import attrs
+
+from expertcache_spec.eviction import POLICIES
+from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.residency.settings import SETTINGS, Settings
+from expertcache_spec.trace import Event
+
+CAPABILITIES: Mapping[str, tuple[str, ...]] = {
+    "leases": ("select", "complete", "release"),
+    "faults": ("select", "complete", "release", "fail"),
+    "pins": ("pin", "unpin"),
+    "resize": ("resize",),
+    "reset": ("reset",),
+    "rebind": ("rebind",),
+    "seeds": ("seed",),
+    "prefetch": ("select", "complete", "release", "prefetch"),
+}
+"""Capability to the methods it needs beside `step` or `access`."""
+
+BUDGETS = ("slots", "bytes")
+LIMITS = ("max_layers", "max_experts", "max_top_k", "min_slots", "max_slots")
+
+
+@attrs.frozen
+class Config:
+    """One cache to open. `future` is every event to come, for offline policies that are claimed, else None."""
+
+    policy: str
+    budget: Budget
+    geometry: Geometry
+    settings: Settings = attrs.field(factory=Settings)
+    future: tuple[Event, ...] | None = None
+    fingerprint: str = "model-a"
+
+    @property
+    def slots(self) -> int | None:
+        """The budget's slots, None when it has none."""
+        return self.budget.slots
+
+    @property
+    def bytes(self) -> int | None:
+        """The budget's bytes, None when it has none."""
+        return self.budget.bytes
+
+
+class EventCache(Protocol):
+    """A cache that takes one event at a time (replay `event`)."""
+
+    def step(self, event: Event) -> Any:
+        """Serve the event: hits, misses, victims, and where they occur bypassed and refused, as collections of keys.
+
+        `event.rows` is what the router selected, row by row; `event.keys` the distinct keys in router order.
+        """
+
+
+class SequentialCache(Protocol):
+    """A cache that takes one key at a time (replay `sequential`)."""
+
+    def access(self, key: Key) -> Any:
+        """Serve the key: `hit` (bool), `victims`, and where they occur `bypassed` or `refused` (bools)."""
+
+
+class LeasingCache(EventCache, Protocol):
+    """The optional methods, by capability (`CAPABILITIES`). Several selected events may be outstanding."""
+
+    def select(self, event: Event) -> Any:
+        """As `step`, but stop before any read: also `ticket` (hashable), `reads` and `joined` (keys)."""
+
+    def complete(self, key: Key) -> Any:
+        """The read of `key` has ended well; `victims` of a trim, if any."""
+
+    def fail(self, key: Key) -> Any:
+        """The read of `key` has failed; `victims` of a trim, if any."""
+
+    def release(self, ticket: Any) -> Any:
+        """The event has executed; `victims` and `refused`, if any."""
+
+    def pin(self, key: Key) -> Any:
+        """Pin a resident key."""
+
+    def unpin(self, key: Key) -> Any:
+        """End a pin."""
+
+    def resize(self, slots: int | None, bytes: int | None) -> Any:  # noqa: A002
+        """Take a new budget; `victims`."""
+
+    def reset(self, scope: str) -> Any:
+        """Reset `history` or `contents`."""
+
+    def rebind(self, fingerprint: str) -> Any:
+        """Serve the model of that fingerprint."""
+
+    def seed(self, keys: list[Key]) -> Any:
+        """Install profile keys and read them: `installed` (keys), `present`, `ignored`, `refused` (numbers)."""
+
+    def prefetch(self, key: Key) -> Any:
+        """Start a speculative read: `outcome`, one of started, resident, in-flight, refused."""
+
+
+class InvalidProfile(ValueError):
+    """A profile that claims what does not exist, or claims nothing."""
+
+
+@attrs.frozen
+class Profile:
+    """What an implementation claims.
+
+    name, version: its own. spec: the specification version it follows. replay: `event` or `sequential`. policies:
+    names of `expertcache_spec.eviction.POLICIES`. settings: for each setting the values supported; a setting left out
+    means its first value in `expertcache_spec.residency.SETTINGS`. budgets: slots, bytes. capabilities: names of
+    `CAPABILITIES`. victims: False for a cache that cannot say what it evicted; only hits are compared then.
+    limits: numbers named in `LIMITS`.
+    """
+
+    name: str
+    version: str = "0"
+    spec: str = "0.1"
+    replay: str = "event"
+    policies: tuple[str, ...] = ()
+    settings: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    budgets: tuple[str, ...] = ("slots",)
+    capabilities: tuple[str, ...] = ()
+    victims: bool = True
+    limits: Mapping[str, int] = attrs.field(factory=dict)
+
+    def values(self, setting: str) -> tuple[str, ...]:
+        """The values of a setting that are claimed."""
+        return self.settings.get(setting, SETTINGS[setting][:1])
+
+    def settings_like(self, **wanted: str) -> Settings:
+        """Settings with the wanted values and, for the rest, the first value claimed."""
+        return Settings(**{name: wanted.get(name, self.values(name)[0]) for name in SETTINGS})  # type: ignore[arg-type]
+
+
+def parse_profile(raw: Any) -> Profile:
+    """The profile of a mapping; raises `InvalidProfile` naming every field that is off."""
+    if not isinstance(raw, Mapping):
+        raise InvalidProfile(f"PROFILE is {type(raw).__name__}, not a mapping")
+    known = {field.name for field in attrs.fields(Profile)}
+    wrong = [f"unknown field {name!r}" for name in raw if name not in known]
+    fields = {name: value for name, value in raw.items() if name in known}
+    for name in ("policies", "budgets", "capabilities"):
+        if isinstance(fields.get(name, ()), str):
+            wrong.append(f"{name} must be a list of names, not one string")
+            fields[name] = ()
+    try:
+        settings = {name: tuple(values) for name, values in dict(fields.get("settings", {})).items()}
+        lists = {name: tuple(fields[name]) for name in ("policies", "budgets", "capabilities") if name in fields}
+        profile = Profile(**{**fields, **lists, "settings": settings})
+    except (TypeError, ValueError) as error:
+        raise InvalidProfile("; ".join([*wrong, str(error)])) from error
+    wrong += _unknown("policy", profile.policies, POLICIES)
+    wrong += _unknown("budget", profile.budgets, BUDGETS)
+    wrong += _unknown("capability", profile.capabilities, CAPABILITIES)
+    wrong += _unknown("limit", profile.limits, LIMITS)
+    wrong += _unknown("setting", profile.settings, SETTINGS)
+    for name, values in profile.settings.items():
+        wrong += _unknown(name, values, SETTINGS.get(name, values))
+        wrong += [] if values else [f"setting {name} lists no value"]
+    if profile.replay not in ("event", "sequential"):
+        wrong.append(f"replay {profile.replay!r} is neither event nor sequential")
+    if not profile.policies or not profile.budgets:
+        wrong.append("no policy or no budget is claimed: there is nothing to judge")
+    if wrong:
+        raise InvalidProfile("; ".join(wrong))
+    return profile
+
+
+def _unknown(kind: str, names: Iterable[str], known: Iterable[str]) -> list[str]:
+    known = list(known)
+    return [f"unknown {kind} {name!r} (known: {', '.join(known)})" for name in names if name not in known]

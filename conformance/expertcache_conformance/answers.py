@@ -1,0 +1,238 @@
+"""Answers: what an operation brought about, from the specification and from the implementation, in one shape."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from expertcache_conformance.adapters import Implementation
+from expertcache_conformance.adapters.protocol import Config
+from expertcache_conformance.program import Operation
+from expertcache_spec import errors
+from expertcache_spec.eviction import make
+from expertcache_spec.model import Budget, Key
+from expertcache_spec.replay import run_event
+from expertcache_spec.residency import Residency, Selection
+
+CODES = {
+    value.code
+    for value in vars(errors).values()
+    if isinstance(value, type) and issubclass(value, errors.ExpertCacheError) and value is not errors.ExpertCacheError
+}
+
+_EVENT = ("hits", "misses", "bypassed", "refused", "victims")
+OF_OPERATION = {
+    "step": _EVENT,
+    "select": (*_EVENT, "reads", "joined"),
+    "resume": (*_EVENT, "reads", "joined"),
+    "complete": ("victims",),
+    "fail": ("victims",),
+    "release": ("victims", "refused"),
+    "resize": ("victims",),
+    "seed": ("installed",),
+}
+"""Operation to the key fields of its answer; everything else in an answer is ignored."""
+
+KEY_FIELDS = ("hits", "misses", "bypassed", "refused", "victims", "reads", "joined", "installed")
+OF_EVENT = (*KEY_FIELDS[:4], "reads", "joined")
+
+
+@attrs.frozen
+class Answer:
+    """One answer. Order inside an event is left open by the specification, so keys are sets."""
+
+    hits: frozenset[Key] = frozenset()
+    misses: frozenset[Key] = frozenset()
+    bypassed: frozenset[Key] = frozenset()
+    refused: frozenset[Key] = frozenset()
+    victims: frozenset[Key] = frozenset()
+    reads: frozenset[Key] = frozenset()
+    joined: frozenset[Key] = frozenset()
+    installed: frozenset[Key] = frozenset()
+    doubled: frozenset[Key] = frozenset()
+    """Keys that an implementation names twice among its lookups; the specification never does."""
+    outcome: str | None = None
+    counts: tuple[int, int, int] | None = None
+    error: str | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """The answer as sorted plain data, what is empty left out."""
+        names = [*KEY_FIELDS, "doubled"]
+        out: dict[str, Any] = {n: [list(k) for k in sorted(getattr(self, n))] for n in names if getattr(self, n)}
+        out |= {name: getattr(self, name) for name in ("outcome", "error") if getattr(self, name) is not None}
+        return out | ({"present, ignored, refused": list(self.counts)} if self.counts is not None else {})
+
+
+class Malformed(Exception):
+    """An answer that is not of the protocol's form; the text says how (XC-CONF-001)."""
+
+
+class Crashed(Exception):
+    """The implementation raised something that is no declared refusal; the cause is chained."""
+
+
+class Oracle:
+    """The specification's machine behind the operations; every refusal of it is an answer."""
+
+    def __init__(self, config: Config, machine: Residency | None = None) -> None:
+        self.machine = machine or Residency(
+            config.geometry,
+            config.budget,
+            make(config.policy, future=config.future),
+            config.settings,
+            fingerprint=config.fingerprint,
+        )
+        self.selections: dict[int, Selection] = {}
+
+    def apply(self, operation: Operation) -> Answer:
+        """Do the operation; raises `KeyError` when it names an event that is not outstanding."""
+        if operation.op in ("release", "resume") and operation.label not in self.selections:
+            raise KeyError(operation.label)
+        try:
+            return self._apply(operation)
+        except errors.ExpertCacheError as error:
+            return Answer(error=error.code)
+
+    def _apply(self, operation: Operation) -> Answer:
+        machine, op, key = self.machine, operation.op, operation.key
+        if op == "step" and operation.event is not None:
+            return _answer(run_event(machine, operation.event))
+        if op == "select" and operation.event is not None and operation.label is not None:
+            self.selections[operation.label] = selection = machine.select(operation.event)
+            return _answer(selection)
+        if op == "resume" and operation.label is not None:
+            self.selections[operation.label] = selection = machine.resume(self.selections[operation.label])
+            return _answer(selection)
+        if op == "release" and operation.label is not None:
+            return _answer(machine.release(self.selections[operation.label].ticket))
+        if op in ("complete", "fail", "pin", "unpin") and key is not None:
+            return _answer(getattr(machine, op)(key))
+        if op == "prefetch" and key is not None:
+            return Answer(outcome=machine.prefetch(key))
+        if op == "seed" and operation.keys is not None:
+            seeded = machine.seed(operation.keys)
+            for read in seeded.reads:
+                machine.complete(read)
+            return Answer(installed=frozenset(seeded.reads), counts=(seeded.present, seeded.ignored, seeded.refused))
+        if op == "resize":
+            return Answer(victims=frozenset(machine.resize(Budget(operation.slots, operation.bytes))))
+        getattr(machine, op)(operation.text)
+        return Answer()
+
+
+def _answer(outcome: object) -> Answer:
+    """The sets of a Step, Selection, Progress or Ended."""
+    found: dict[str, Any] = {name: frozenset(getattr(outcome, name, ())) for name in KEY_FIELDS}
+    return Answer(**found)
+
+
+class Subject:
+    """An implementation's cache behind the operations."""
+
+    def __init__(self, implementation: Implementation, config: Config) -> None:
+        self.config, self.sequential = config, implementation.profile.replay == "sequential"
+        self.tickets: dict[int, Any] = {}
+        self.cache = self._call("open_cache", implementation.open, config)
+
+    def _call(self, name: str, function: Any, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:
+            code = getattr(error, "code", None)
+            if isinstance(code, str) and code in CODES:
+                return {"error": code}
+            raise Crashed(f"{name} raised {type(error).__name__}: {error}") from error
+
+    def apply(self, operation: Operation) -> Answer:
+        """Do the operation; raises `Malformed` or `Crashed`."""
+        name, arguments = self._arguments(operation)
+        method = getattr(self.cache, name, None)
+        if method is None:
+            raise Malformed(f"the cache has no method {name}, which its profile claims")
+        raw = self._call(name, method, *arguments)
+        if operation.op in ("select", "resume") and not _get(raw, "error"):
+            ticket = _get(raw, "ticket")
+            if ticket is None and operation.op == "select":
+                raise Malformed("select answered without a ticket")
+            self.tickets[operation.label or 0] = self.tickets.get(operation.label or 0) if ticket is None else ticket
+        return self._parse(operation, raw)
+
+    def _arguments(self, operation: Operation) -> tuple[str, tuple[Any, ...]]:
+        op, event = operation.op, operation.event
+        if op == "step" and self.sequential and event is not None:
+            return "access", (event.keys[0],)
+        if op in ("step", "select"):
+            return op, (event,)
+        if op in ("release", "resume"):
+            return op, (self.tickets.get(operation.label or 0),)
+        if op == "seed":
+            return op, (list(operation.keys or ()),)
+        if op == "resize":
+            return op, (operation.slots, operation.bytes)
+        return op, (operation.key if operation.key is not None else operation.text,)
+
+    def _parse(self, operation: Operation, raw: Any) -> Answer:
+        error = _get(raw, "error")
+        if error is not None:
+            if error not in CODES:
+                raise Malformed(f"error {error!r} is none of {', '.join(sorted(CODES))}")
+            return Answer(error=error)
+        if operation.op == "step" and self.sequential and operation.event is not None:
+            raw = _access(raw, operation.event.keys[0])
+        fields = OF_OPERATION.get(operation.op, ())
+        lists = {name: self._keys(name, _get(raw, name), operation) for name in fields}
+        looked_up = Counter(key for name in ("hits", "misses", "bypassed") for key in lists.get(name, ()))
+        found: dict[str, Any] = {name: frozenset(keys) for name, keys in lists.items()}
+        found["doubled"] = frozenset(key for key, times in looked_up.items() if times > 1)
+        if operation.op in ("step", "select") and not self.sequential and _get(raw, "hits") is None:
+            raise Malformed(f"{operation.op} answered without hits")
+        counts = None
+        if operation.op == "seed":
+            counts = tuple(_get(raw, name) for name in ("present", "ignored", "refused"))
+            if not all(type(count) is int for count in counts):
+                raise Malformed("seed answers numbers under present, ignored and refused")
+        return Answer(**found, outcome=_get(raw, "outcome") if operation.op == "prefetch" else None, counts=counts)
+
+    def _keys(self, name: str, raw: Any, operation: Operation) -> list[Key]:
+        if raw is None:
+            return []
+        if isinstance(raw, str | bytes) or not isinstance(raw, Iterable):
+            raise Malformed(f"{name} is {raw!r}, not a collection of keys")
+        keys = [self._key(name, item) for item in raw]
+        if name not in OF_EVENT and len(set(keys)) != len(keys):
+            raise Malformed(f"{name} names a key twice: {sorted(keys)}")
+        event = operation.event
+        if event is not None and name in OF_EVENT and not set(keys) <= set(event.keys):
+            raise Malformed(f"{name} names {sorted(set(keys) - set(event.keys))}, which the event does not ask for")
+        return keys
+
+    def _key(self, name: str, item: Any) -> Key:
+        model = self.config.geometry
+        try:
+            layer, expert = (operator.index(part) for part in item)
+        except (TypeError, ValueError):
+            raise Malformed(f"{name} holds {item!r}, not a pair (layer, expert)") from None
+        if layer not in model.routed or not 0 <= expert < model.experts:
+            raise Malformed(f"{name} holds {item!r}, which is no key of the model")
+        return Key(layer, expert)
+
+
+def _get(raw: Any, name: str) -> Any:
+    return raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
+
+
+def _access(raw: Any, key: Key) -> dict[str, Any]:
+    """The answer to one access in the terms of a step."""
+    hit = _get(raw, "hit")
+    if type(hit) is not bool:
+        raise Malformed(f"access answered hit = {hit!r}, not True or False")
+    aside = next((name for name in ("bypassed", "refused") if _get(raw, name) is True), None)
+    out: dict[str, Any] = {"victims": _get(raw, "victims"), "hits": [key] if hit else []}
+    out["bypassed"] = [key] if aside == "bypassed" else []
+    out["refused"] = [key] if aside == "refused" else []
+    out["misses"] = [] if hit or aside == "bypassed" else [key]
+    return out

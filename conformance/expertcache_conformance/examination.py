@@ -1,0 +1,150 @@
+"""One examination of one implementation: what tests ask through, and where findings are collected."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+
+import attrs
+
+from expertcache_conformance.adapters import Config, Implementation
+from expertcache_conformance.hunt import VOLUME, search, seeded, shorten, survey
+from expertcache_conformance.judge import Violation
+from expertcache_conformance.program import Program, steps
+from expertcache_conformance.scenarios import Scenario
+from expertcache_spec.eviction import POLICIES
+from expertcache_spec.model import Budget, Geometry
+from expertcache_spec.residency.settings import SETTINGS
+from expertcache_spec.trace import Trace, sequential
+from expertcache_spec.traceformat import decode
+
+REAL_TRACE = "qwen3-30b-a3b"
+
+
+class NotClaimed(Exception):
+    """The implementation does not claim what a test is about."""
+
+
+class RulesBroken(AssertionError):
+    """At least one rule is broken; carries the shortened violations."""
+
+    def __init__(self, violations: Iterable[Violation]) -> None:
+        self.violations = sorted(violations, key=lambda violation: violation.rule)
+        super().__init__("\n\n".join(violation.text() for violation in self.violations))
+
+
+@cache
+def real_trace(name: str = REAL_TRACE) -> Trace:
+    """The real trace shipped with the specification."""
+    packed = resources.files("expertcache_spec").joinpath("data", f"{name}.jsonl.gz").read_bytes()
+    lines = gzip.decompress(packed).decode().splitlines()
+    return decode((f"{name}:{number}", json.loads(line)) for number, line in enumerate(lines, 1))
+
+
+@attrs.define
+class Examination:
+    """The implementation under examination and how many programs it was given; a dry one is given none.
+
+    Its methods raise `NotClaimed` for what the profile leaves out, `RulesBroken` when something differs.
+    """
+
+    implementation: Implementation
+    dry: bool = False
+    programs: int = 0
+
+    @property
+    def sequential(self) -> bool:
+        """Whether the implementation takes one key at a time."""
+        return self.implementation.profile.replay == "sequential"
+
+    def config(
+        self, policy: str | None = None, *, slots: int | None = 4, size: int | None = None, layers: int = 2,
+        experts: int = 6, top_k: int = 3, record_bytes: tuple[int, ...] | None = None, capability: str = "",
+        settings: Mapping[str, str] | None = None, **more: str,
+    ) -> Config:  # fmt: skip
+        """A configuration of what is claimed; `size` is a byte budget; settings that matter are named."""
+        wanted = {**(settings or {}), **more}
+        profile = self.implementation.profile
+        policy = policy or next((name for name in profile.policies if not POLICIES[name].offline), profile.policies[0])
+        claims = [("policy", policy, profile.policies)]
+        claims += [("capability", capability, profile.capabilities)] if capability else []
+        claims += [(name, value, profile.values(name)) for name, value in wanted.items()]
+        claims += [("budget", "slots", profile.budgets)] if slots is not None else []
+        claims += [("budget", "bytes", profile.budgets)] if size is not None else []
+        for kind, value, claimed in claims:
+            if value not in claimed:
+                raise NotClaimed(f"{kind} {value}")
+        if not set(wanted) <= set(SETTINGS):
+            raise TypeError(f"no such setting: {sorted(set(wanted) - set(SETTINGS))}")
+        top_k = 1 if self.sequential else top_k
+        self._within_limits(layers, experts, top_k, slots)
+        model = Geometry(layers, experts, top_k, record_bytes or (1,) * layers)
+        offline = POLICIES[policy].offline
+        return Config(policy, Budget(slots, size), model, profile.settings_like(**wanted), () if offline else None)
+
+    def _within_limits(self, layers: int, experts: int, top_k: int, slots: int | None) -> None:
+        limits = self.implementation.profile.limits
+        asked = {
+            "max_layers": layers,
+            "max_experts": experts,
+            "max_top_k": top_k,
+            "max_slots": slots,
+            "min_slots": slots,
+        }
+        for name, limit in limits.items():
+            value = asked[name]
+            if value is not None and (value > limit if name.startswith("max") else value < limit):
+                raise NotClaimed(f"{name} {limit}: this test needs {value}")
+
+    def events_only(self) -> None:
+        """Raise `NotClaimed` for an implementation that takes one key at a time."""
+        if self.sequential:
+            raise NotClaimed("replay event")
+
+    def hunt(self, scenario: Scenario, *configs: Config, volume: int = VOLUME) -> None:
+        """Run the scenario under each configuration, by seeds and then by hypothesis."""
+        found: dict[str, Violation] = {}
+        for config in () if self.dry else configs:
+            ran, broken = survey(seeded(scenario, config, volume), self.implementation)
+            if not broken:
+                more, broken = search(scenario, config, self.implementation)
+                ran += more
+            self._note(ran, broken, found)
+        self._conclude(found)
+
+    def exhaust(self, programs: Iterable[Program], *, keep: bool = False) -> None:
+        """Run every program, the short ones first; `keep` leaves a failing one as it is."""
+        if self.dry:
+            return
+        found: dict[str, Violation] = {}
+        self._note(*survey(programs, self.implementation), found)
+        if keep and found:
+            raise RulesBroken(found.values())
+        self._conclude(found)
+
+    def replay_real_trace(self, policy: str, *, slots: int | None = None, size: int | None = None) -> None:
+        """Run the whole shipped trace under the policy."""
+        shape = real_trace().geometry
+        config = self.config(
+            policy, slots=slots, size=size, layers=shape.layers, experts=shape.experts, top_k=shape.top_k,
+            record_bytes=shape.record_bytes,
+        )  # fmt: skip
+        if not self.dry:
+            trace = real_trace()
+            events = tuple(sequential(trace.events)) if self.sequential else trace.events
+            self.exhaust([steps(attrs.evolve(config, geometry=trace.geometry), events)])
+
+    def _note(self, ran: int, broken: dict[str, Violation], found: dict[str, Violation]) -> None:
+        if not ran:
+            raise AssertionError("the scenario produced no program: a check that runs nothing proves nothing")
+        self.programs += ran
+        for rule, violation in broken.items():
+            if rule not in found or violation.size < found[rule].size:
+                found[rule] = violation
+
+    def _conclude(self, found: dict[str, Violation]) -> None:
+        if found:
+            raise RulesBroken(shorten(violation, self.implementation) for violation in found.values())

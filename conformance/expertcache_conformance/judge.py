@@ -1,0 +1,119 @@
+"""The judge: the specification and an implementation side by side, operation by operation, up to the first difference.
+
+The verdict on a program is that nothing differs, or one `Violation`: the rule that broke, the operation at which it
+showed, what the specification answers there and what the implementation answered.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from expertcache_conformance import diagnosis
+from expertcache_conformance.adapters import Implementation
+from expertcache_conformance.answers import KEY_FIELDS, Answer, Malformed, Oracle, Subject
+from expertcache_conformance.program import Program
+from expertcache_conformance.suspects import identify
+from expertcache_spec.rules import RULES
+
+
+class IllFormed(ValueError):
+    """A program that names an event which is not outstanding: a shortening went too far."""
+
+
+@attrs.frozen
+class Violation:
+    """A broken rule, with its witness: the program up to and including the operation at which it shows."""
+
+    rule: str
+    program: Program
+    expected: Answer
+    got: Answer
+    note: str = ""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How long the witness is: operations, then selections in them."""
+        operations = self.program.operations
+        return len(operations), sum(len(o.event.keys) for o in operations if o.event is not None)
+
+    def text(self) -> str:
+        """The finding for people: rule, sentence, program, expected and got at the step that differs."""
+        config, operations = self.program.config, self.program.operations
+        budget = ", ".join(
+            f"{n} {name}" for name, n in (("slots", config.slots), ("bytes", config.bytes)) if n is not None
+        )
+        chosen = ", ".join(f"{name} {value}" for name, value in attrs.asdict(config.settings).items())
+        lines = [
+            f"{self.rule}: {RULES[self.rule].text}",
+            f"  policy {config.policy}, {budget}; {chosen}",
+            f"  {config.geometry}",
+        ]
+        shown = operations if len(operations) <= 40 else operations[-40:]
+        lines += [] if shown is operations else [f"  ... {len(operations) - 40} operations before these"]
+        lines += [f"  {len(operations) - len(shown) + i}: {operation}" for i, operation in enumerate(shown)]
+        lines += [f"  expected {self.expected.describe()}", f"  got      {self.got.describe()}"]
+        return "\n".join([*lines, *([f"  {self.note}"] if self.note else [])])
+
+
+def differs(expected: Answer, got: Answer, victims: bool) -> bool:
+    """Whether the two answers disagree on anything that the implementation reports."""
+    if expected.error or got.error:
+        return expected.error != got.error
+    if not victims:
+        return expected.hits != got.hits
+    return expected != got
+
+
+def judge(program: Program, implementation: Implementation) -> Violation | None:
+    """The first difference, as the rule that it breaks; None when there is none.
+
+    Raises `Crashed` when the implementation raises, `IllFormed` when the program makes no sense.
+    """
+    try:
+        oracle = Oracle(program.config)
+        subject = Subject(implementation, program.config)
+        victims = implementation.profile.victims
+        for index, operation in enumerate(program.operations):
+            expected = oracle.apply(operation)
+            witness = attrs.evolve(program, operations=program.operations[: index + 1])
+            try:
+                got = subject.apply(operation)
+            except Malformed as error:
+                return Violation("XC-CONF-001", witness, expected, Answer(), str(error))
+            got = _as_claimed(expected, got, implementation)
+            if differs(expected, got, victims):
+                verdict = diagnosis.diagnose(witness, expected, got)
+                suspect = known_as(implementation, program) if verdict.of_policy else None
+                if suspect is not None:
+                    return Violation(suspect[0], witness, expected, got, f"{verdict.note}; every answer {suspect[1]}")
+                return Violation(verdict.rule, witness, expected, got, verdict.note)
+    except KeyError as error:
+        raise IllFormed(f"event {error} is not outstanding") from error
+    return None
+
+
+_IDENTIFIED: dict[tuple[object, ...], tuple[str, str] | None] = {}
+
+
+def known_as(implementation: Implementation, program: Program) -> tuple[str, str] | None:
+    """What the implementation is instead of what it claims (`suspects.identify`); found once for each claim."""
+    if any(operation.op != "step" for operation in program.operations) or program.config.future is not None:
+        return None
+    config = program.config
+    key = (id(implementation.target), config.policy, config.settings, config.geometry.top_k == 1, config.slots is None)
+    if key not in _IDENTIFIED:
+        _IDENTIFIED[key] = identify(implementation, config)
+    return _IDENTIFIED[key]
+
+
+def _as_claimed(expected: Answer, got: Answer, implementation: Implementation) -> Answer:
+    """The answer with what the implementation does not report taken as right.
+
+    `reads` and `joined` of a select follow from its misses for a cache that leaves them out.
+    """
+    filled = {name: getattr(expected, name) for name in ("reads", "joined") if not getattr(got, name)}
+    if implementation.profile.replay == "sequential":
+        filled |= {"reads": expected.reads, "joined": expected.joined}
+    if not implementation.profile.victims:
+        filled |= {name: getattr(expected, name) for name in KEY_FIELDS if name != "hits"}
+    return attrs.evolve(got, **filled)

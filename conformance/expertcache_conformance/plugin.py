@@ -1,0 +1,163 @@
+"""The pytest plugin: options, outcomes, replay files and the report.
+
+Loaded in every pytest run of the environment, so nothing but the standard library and pytest is imported until an
+`--impl` option is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from expertcache_conformance.examination import Examination
+    from expertcache_conformance.program import Program
+
+# Any, because the types may not be imported here.
+IMPLEMENTATION: pytest.StashKey[Any] = pytest.StashKey()
+REPORT: pytest.StashKey[Any] = pytest.StashKey()
+EXPECTED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+REPLAYED: pytest.StashKey[Any] = pytest.StashKey()
+FACTS = "expertcache"
+"""Attribute of a test report that carries what the suite found, as plain data."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the `--impl` options."""
+    group = parser.getgroup("expertcache", "expert-cache conformance")
+    group.addoption("--impl", metavar="NAME", help="implementation to examine: module, module:attribute, entry point")
+    group.addoption("--impl-report", metavar="FILE", help="write the findings as JSON, keyed by rule")
+    group.addoption("--impl-expect", metavar="FILE", help="TOML list of rules expected to fail, strict both ways")
+    group.addoption("--impl-replay", metavar="FILE", help="run one replay file instead of the suite")
+    group.addoption("--impl-list", action="store_true", help="say what would run, and run nothing")
+    group.addoption("--impl-failures", metavar="DIR", default=".expertcache-failures", help="where replay files go")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker; with `--impl`, load the implementation and refuse to run without contracts."""
+    config.addinivalue_line("markers", "rule(*ids): the rules of the specification that a test is about")
+    if config.option.impl is None:
+        for name in ("report", "expect", "replay", "list"):
+            if getattr(config.option, f"impl_{name}"):
+                raise pytest.UsageError(f"--impl-{name} needs --impl NAME")
+        return
+    if not __debug__:
+        raise pytest.UsageError("python -O removes the contracts that the verdicts rest on: run without it")
+    from expertcache_conformance import report
+    from expertcache_conformance.adapters import CannotLoad, load
+
+    try:
+        config.stash[IMPLEMENTATION] = load(config.option.impl, config.invocation_params.dir)
+        config.stash[EXPECTED] = report.read_expected(config.option.impl_expect)
+        config.stash[REPLAYED] = report.read_replay(config.option.impl_replay)
+    except (CannotLoad, report.CannotRead) as error:
+        raise pytest.UsageError(f"--impl: {error}") from error
+    config.stash[REPORT] = report.Report(config.stash[IMPLEMENTATION])
+
+
+def _ours(item: pytest.Item) -> bool:
+    return getattr(getattr(item, "module", None), "__name__", "").partition(".")[0] == "expertcache_conformance" or (
+        item.path.parent == Path(__file__).parent
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the suite's tests out of runs that they are not about; demand `--impl` where they are asked for."""
+    ours = [item for item in items if _ours(item)]
+    if not ours:
+        return
+    if IMPLEMENTATION not in config.stash:
+        raise pytest.UsageError("the conformance suite needs an implementation: pytest conformance --impl NAME")
+    replaying = config.stash[REPLAYED] is not None
+    kept = [item for item in items if item not in ours or (item.name == "test_replay") == replaying]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
+@pytest.fixture
+def exam(request: pytest.FixtureRequest) -> Examination:
+    """A fresh examination of the implementation."""
+    from expertcache_conformance.examination import Examination
+
+    return Examination(request.config.stash[IMPLEMENTATION], dry=request.config.option.impl_list)
+
+
+@pytest.fixture
+def replayed(request: pytest.FixtureRequest) -> Program | None:
+    """The program of `--impl-replay`."""
+    found: Program | None = request.config.stash[REPLAYED]
+    return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn what a test raised into what it means for the implementation."""
+    made = yield
+    if call.when != "call" or IMPLEMENTATION not in item.config.stash or not _ours(item):
+        return made
+    from expertcache_conformance import report
+
+    rules = [rule for marker in item.iter_markers("rule") for rule in marker.args]
+    made.user_properties += [("rule", rule) for rule in rules]
+    facts = report.judge_outcome(item, call, rules)
+    setattr(made, FACTS, facts)
+    made.outcome = facts.pop("pytest")
+    if facts["outcome"] == "not claimed":
+        made.longrepr = (str(item.path), item.location[1] or 0, f"not claimed: {facts['text']}")
+    elif facts["outcome"] == "expected":
+        made.wasxfail = facts["text"]
+    elif facts["outcome"] != "passed":
+        made.longrepr = facts["text"]
+    return made
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Own words for outcomes that pytest has no word for."""
+    outcome = getattr(report, FACTS, {}).get("outcome") if report.when == "call" else None
+    return {
+        "not claimed": ("not claimed", "-", "NOT CLAIMED"),
+        "error": ("error", "E", "ERROR"),
+        "would run": ("would run", "?", "WOULD RUN"),
+    }.get(outcome or "")
+
+
+class Collector:
+    """Gathers the facts of all reports on the side that prints: the controller under xdist."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the facts of a call, and failures outside of calls as errors."""
+        facts = getattr(report, FACTS, None)
+        if facts is not None:
+            self.config.stash[REPORT].add(facts)
+        elif report.failed:
+            self.config.stash[REPORT].broken.append(report.nodeid)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the report; an expected failure that did not happen fails the run."""
+        found = self.config.stash[REPORT]
+        if self.config.option.impl_list or hasattr(self.config, "workerinput") or not found.tests:
+            return
+        if self.config.option.impl_report:
+            found.write(Path(self.config.option.impl_report), self.config.stash[EXPECTED])
+        if found.unexpected_passes(self.config.stash[EXPECTED]) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the verdict."""
+        found = self.config.stash[REPORT]
+        for line in found.listing() if self.config.option.impl_list else found.summary(self.config.stash[EXPECTED]):
+            terminalreporter.write_line(line)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Register the collector where there is something to collect."""
+    if REPORT in session.config.stash:
+        session.config.pluginmanager.register(Collector(session.config), "expertcache-collector")

@@ -1,0 +1,142 @@
+"""Programs: what is asked of a cache, as data. A failing one becomes a replay file.
+
+A program is a configuration and a list of operations. `step` serves one event whole (on a sequential cache, one
+access); `select`, `complete`, `fail`, `release` and `resume` take it apart; the rest are the machine's other
+transitions. Operations name an outstanding event by the label that its `select` carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from expertcache_conformance.adapters.protocol import Config
+from expertcache_spec.errors import ExpertCacheError
+from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.residency import Settings
+from expertcache_spec.trace import Event, encode_event, encode_geometry
+from expertcache_spec.traceformat import decode_event, decode_header
+
+FORMAT, VERSION = "expertcache-replay", 1
+
+OPERATIONS = ("step", "select", "complete", "fail", "release", "resume", "pin", "unpin", "seed", "prefetch", "resize",
+              "reset", "rebind")  # fmt: skip
+
+
+class InvalidReplay(ValueError):
+    """A replay file that cannot be read; names the field."""
+
+
+@attrs.frozen
+class Operation:
+    """One operation: `op` of `OPERATIONS` and its arguments, the rest None."""
+
+    op: str
+    event: Event | None = None
+    label: int | None = None
+    key: Key | None = None
+    keys: tuple[Key, ...] | None = None
+    slots: int | None = None
+    bytes: int | None = None
+    text: str | None = None
+
+    def __str__(self) -> str:
+        parts = [self.op]
+        if self.event is not None:
+            rows = " ".join("{" + ",".join(map(str, row)) + "}" for row in self.event.rows)
+            parts.append(
+                f"layer {self.event.layer} {rows}" + (f" stream {self.event.stream}" if self.event.stream else "")
+            )
+        if self.label is not None:
+            parts.append(f"#{self.label}")
+        parts += [show(key) for key in ((self.key,) if self.key else self.keys or ())]
+        parts += [f"{n} {name}" for name, n in (("slots", self.slots), ("bytes", self.bytes)) if n is not None]
+        return " ".join([*parts, *([self.text] if self.text else [])])
+
+
+@attrs.frozen
+class Program:
+    """A configuration and what is asked of a cache opened with it."""
+
+    config: Config
+    operations: tuple[Operation, ...]
+
+
+def show(key: Key) -> str:
+    """A key as text."""
+    return f"({key[0]},{key[1]})"
+
+
+def steps(config: Config, events: tuple[Event, ...]) -> Program:
+    """The program that serves the events one after the other."""
+    if config.future is not None:
+        config = attrs.evolve(config, future=events)
+    return Program(config, tuple(Operation("step", event=event) for event in events))
+
+
+def encode_program(program: Program) -> dict[str, Any]:
+    """The program as JSON data."""
+    config = program.config
+    return {
+        "config": {
+            "policy": config.policy,
+            "slots": config.slots,
+            "bytes": config.bytes,
+            "geometry": encode_geometry(config.geometry),
+            "settings": attrs.asdict(config.settings),
+            "offline": config.future is not None,
+        },
+        "operations": [_encode_operation(operation) for operation in program.operations],
+    }
+
+
+def _encode_operation(operation: Operation) -> dict[str, Any]:
+    record: dict[str, Any] = {"op": operation.op}
+    if operation.event is not None:
+        record["event"] = encode_event(operation.event)
+    record |= {name: list(value) for name in ("key",) if (value := getattr(operation, name)) is not None}
+    if operation.keys is not None:
+        record["keys"] = [list(key) for key in operation.keys]
+    for name in ("label", "slots", "bytes", "text"):
+        if (value := getattr(operation, name)) is not None:
+            record[name] = value
+    return record
+
+
+def decode_program(record: Mapping[str, Any], where: str) -> Program:
+    """The program of JSON data; raises `InvalidReplay` naming `where`."""
+    try:
+        raw = record["config"]
+        header = decode_header({"format": "expertcache-trace", "version": 1, "geometry": raw["geometry"]}, where)
+        operations = tuple(
+            _decode_operation(item, f"{where}: operation {i}") for i, item in enumerate(record["operations"])
+        )
+        future = tuple(o.event for o in operations if o.event is not None) if raw["offline"] else None
+        config = Config(
+            raw["policy"], Budget(raw["slots"], raw["bytes"]), header.geometry, Settings(**raw["settings"]), future
+        )
+    except (KeyError, TypeError, ExpertCacheError) as error:
+        raise InvalidReplay(f"{where}: {type(error).__name__}: {error}") from error
+    return Program(config, operations)
+
+
+def _decode_operation(record: Mapping[str, Any], where: str) -> Operation:
+    if record["op"] not in OPERATIONS:
+        raise InvalidReplay(f"{where}: unknown operation {record['op']!r}")
+    return Operation(
+        record["op"],
+        event=decode_event(record["event"], where) if "event" in record else None,
+        label=record.get("label"),
+        key=Key(*record["key"]) if "key" in record else None,
+        keys=tuple(Key(*key) for key in record["keys"]) if "keys" in record else None,
+        slots=record.get("slots"),
+        bytes=record.get("bytes"),
+        text=record.get("text"),
+    )
+
+
+def geometry(layers: int, experts: int, top_k: int, record_bytes: tuple[int, ...] | None = None) -> Geometry:
+    """A small model; records are one byte each unless stated."""
+    return Geometry(layers, experts, top_k, record_bytes or (1,) * layers)

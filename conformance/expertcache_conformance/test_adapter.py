@@ -1,0 +1,47 @@
+"""What every implementation owes the suite before its cache is judged."""
+
+import attrs
+import pytest
+
+from expertcache_conformance.answers import Subject
+from expertcache_conformance.examination import Examination, NotClaimed, RulesBroken
+from expertcache_conformance.hunt import seeded
+from expertcache_conformance.judge import Violation
+from expertcache_conformance.scenarios import passes
+from expertcache_spec.eviction import POLICIES
+from expertcache_spec.residency import SETTINGS
+
+
+@pytest.mark.rule("XC-CONF-001")
+def test_answers_are_well_formed(exam: Examination) -> None:
+    exam.hunt(passes, exam.config(), volume=50)
+
+
+@pytest.mark.rule("XC-CONF-002")
+def test_the_same_operations_get_the_same_answers(exam: Examination) -> None:
+    config = exam.config()
+    for program in () if exam.dry else seeded(passes, config, 20):
+        first, second = (Subject(exam.implementation, program.config) for _ in range(2))
+        exam.programs += 1
+        for index, operation in enumerate(program.operations):
+            one, two = first.apply(operation), second.apply(operation)
+            if one != two:
+                witness = attrs.evolve(program, operations=program.operations[: index + 1])
+                raise RulesBroken([Violation("XC-CONF-002", witness, one, two, "two fresh caches differ")])
+
+
+@pytest.mark.rule("XC-CONF-003", "XC-EVICT-001")
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_claimed_value_of_a_setting_is_offered(exam: Examination, setting: str) -> None:
+    values = exam.implementation.profile.values(setting)
+    policies = [name for name in exam.implementation.profile.policies if _can(name, setting, values)]
+    if not policies:
+        raise NotClaimed(f"{setting} {', '.join(values)} with a policy that it applies to")
+    # Room for a whole layer's event and no more: claims about small budgets have tests of their own.
+    configs = [exam.config(name, slots=6, layers=1, settings={setting: value}) for name in policies for value in values
+               if _can(name, setting, (value,))]  # fmt: skip
+    exam.hunt(passes, *configs, volume=10)
+
+
+def _can(policy: str, setting: str, values: tuple[str, ...]) -> bool:
+    return setting != "admission" or values != ("refusable",) or POLICIES[policy].can_refuse
