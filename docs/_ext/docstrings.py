@@ -1,0 +1,70 @@
+"""Docstrings as the packages write them: code in blocks of its own, without `::`; fields as `name: meaning`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def is_code(block: list[str]) -> bool:
+    """Whether a paragraph is an indented block, or several lines that are Python and no English."""
+    if all(line.startswith("    ") for line in block):
+        return True
+    try:
+        return len(block) > 1 and bool(ast.parse("\n".join(block)).body)
+    except SyntaxError:
+        return False
+
+
+def split_fields(cls: Any, text: str) -> tuple[str, list[tuple[str, str]]]:
+    """What stands before the first `name: meaning` of the paragraph, and the fields of the class with their meanings.
+
+    `name, name: meaning` gives both names the same one; a meaning ends where the next field's name begins.
+    """
+    names = "|".join(field.name for field in attrs.fields(cls) if field.init) if attrs.has(cls) else ""
+    if not names:
+        return text, []
+    before, *parts = re.split(rf"(?:^|(?<=[.:] ))((?:{names})(?:, (?:{names}))*): ", text)
+    return before.strip(), [(heads, said.strip()) for heads, said in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def structure(app: Sphinx, what: str, name: str, obj: Any, options: object, lines: list[str]) -> None:
+    """Make code blocks of the paragraphs that are code, definitions of those that describe fields."""
+    found: list[str] = []
+    for blank, group in groupby(lines, key=lambda line: not line.strip()):
+        block = list(group)
+        found += block if blank else _structured(obj if what == "class" else None, block)
+    lines[:] = found
+
+
+def _structured(cls: Any, block: list[str]) -> Iterator[str]:
+    before, fields = split_fields(cls, " ".join(block)) if cls else ("", [])
+    if is_code(block):
+        yield from (f".. code-block:: {'text' if block[0].lstrip().startswith('{') else 'python'}", "")
+        yield from (f"   {line}" for line in block)
+    elif fields:
+        yield from (before, "")
+        for heads, said in fields:
+            yield from (f"``{heads}``", f"   {said}", "")
+    else:
+        yield from block
+
+
+def shield(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Keep napoleon from reading `words: more words` of a one-sentence docstring as a type: a comment goes first."""
+    if what in {"attribute", "data", "property"}:
+        lines[:0] = ["..", ""]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("autodoc-process-docstring", shield, priority=400)
+    app.connect("autodoc-process-docstring", structure)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

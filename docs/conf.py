@@ -1,0 +1,59 @@
+"""The book: chapters in prose, rules and tables out of the code, API pages out of its docstrings."""
+
+import os
+import sys
+from importlib.metadata import version as installed
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext"), *(str(HERE.parent / name) for name in ("spec", "reference", "conformance"))]
+os.environ["EXPERTCACHE_CONTRACTS"] = "on"  # the rule pages quote them
+
+from expertcache_spec import SPEC_VERSION  # noqa: E402
+
+project = "expertcache"
+author = "the expertcache authors"
+copyright = "2026 the expertcache authors"
+version = SPEC_VERSION
+release = f"{SPEC_VERSION} (package {installed('expertcache')})"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx.ext.doctest",
+    "ruledomain",
+    "rulepages",
+    "spectables",
+    "recordings",
+    "docstrings",
+]
+exclude_patterns = ["_build", "_ext"]
+root_doc = "index"
+nitpicky = True
+# The build needs no network, so nothing outside the project can be linked: these are the packages that signatures name.
+nitpick_ignore_regex = [
+    ("py:.*", r"(collections|typing|pathlib|types|enum|io|argparse|os|abc)(\..*)?"),
+    ("py:.*", r"(attrs?|icontract|numpy|sortedcontainers|typer|rich|pytest|hypothesis|jsonschema)(\..*)?"),
+]
+
+rule_registry = "expertcache_spec.rules:RULES"
+rule_chapters = "expertcache_spec.rules:CHAPTERS"
+rule_test_roots = ["tests", "conformance"]
+rule_contracts = "expertcache_spec"
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_default_options = {"members": True}
+default_role = "code"
+python_use_unqualified_type_names = True
+add_module_names = False
+
+html_theme = "furo"
+html_title = f"expertcache {SPEC_VERSION}"
+html_static_path = ["_static"]
+html_css_files = ["book.css"]
+html_show_sphinx = False
