@@ -27,6 +27,7 @@ extensions = [
     "rulepages",
     "spectables",
     "recordings",
+    "suitetables",
     "docstrings",
 ]
 exclude_patterns = ["_build", "_ext"]

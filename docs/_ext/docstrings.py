@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from itertools import groupby
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
-def is_code(block: list[str]) -> bool:
-    """Whether a paragraph is an indented block, or several lines that are Python and no English."""
-    if all(line.startswith("    ") for line in block):
-        return True
+def language(block: list[str]) -> str:
+    """The language of a paragraph that is code: several lines of Python, or an indented block; empty for English."""
+    indented = all(line.startswith("    ") for line in block)
     try:
-        return len(block) > 1 and bool(ast.parse("\n".join(block)).body)
+        python = len(block) > 1 and bool(ast.parse(dedent("\n".join(block))).body)
     except SyntaxError:
-        return False
+        python = False
+    return "python" if python else "text" if indented else ""
 
 
 def split_fields(cls: Any, text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -47,8 +48,8 @@ def structure(app: Sphinx, what: str, name: str, obj: Any, options: object, line
 
 def _structured(cls: Any, block: list[str]) -> Iterator[str]:
     before, fields = split_fields(cls, " ".join(block)) if cls else ("", [])
-    if is_code(block):
-        yield from (f".. code-block:: {'text' if block[0].lstrip().startswith('{') else 'python'}", "")
+    if code := language(block):
+        yield from (f".. code-block:: {code}", "")
         yield from (f"   {line}" for line in block)
     elif fields:
         yield from (before, "")

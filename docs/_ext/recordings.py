@@ -1,4 +1,7 @@
-"""The recordings of a real engine, replayed at build time; a row that the profile misses is a warning."""
+"""Tables out of the reference: the engine's recordings replayed at build time, and the formats of trace files.
+
+A row of a recording that the profile misses is a warning.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import nodekit as kit
 import ruledomain
+from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from expertcache_reference.traces import open_trace
+from expertcache_reference.traces import FORMATS, WRITERS, open_trace
+from expertcache_reference.traces.bulk import COLUMNS, HAS
 from expertcache_spec.engines import BIGMOE_ON_EDGE, mismatches
 from expertcache_spec.metrics import Row
 from expertcache_spec.model import Budget, parse_size
@@ -100,7 +105,37 @@ class NearMisses(SphinxDirective):
         return [kit.table(header, rows, "numbers")]
 
 
+class BulkTable(SphinxDirective):
+    """`bulk-table`: the arrays of the bulk form."""
+
+    def run(self) -> list[Node]:
+        owner = {"hit": "recorded", "bytes": "recorded"}
+        rows = []
+        for name, kind in COLUMNS.items():
+            bit = HAS.get(owner.get(name, name))
+            rows.append((f"`{name}`", f"`{kind}`", "always" if bit is None else f"where `has` has bit {bit}"))
+        return [kit.table(("Array", "Type", "Present"), rows)]
+
+
+class FormatTable(SphinxDirective):
+    """`format-table`: the formats that are read, and those that are written."""
+
+    def run(self) -> list[Node]:
+        rows = [
+            (
+                f"`{found.name}`",
+                kit.sentence(found.what),
+                [nodes.Text(found.begins)],
+                "yes" if found.name in WRITERS else "",
+            )
+            for found in FORMATS.values()
+        ]
+        return [kit.table(("Format", "File", "Begins with", "Written"), rows)]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("engine-numbers", EngineNumbers)
     app.add_directive("near-misses", NearMisses)
+    app.add_directive("bulk-table", BulkTable)
+    app.add_directive("format-table", FormatTable)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,8 +5,9 @@ Their sources are written into `rules/` at the start of the build: a title and o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import nodekit as kit
@@ -87,24 +88,24 @@ class RuleTable(SphinxDirective):
 
 
 class RuleMatrix(SphinxDirective):
-    """`rule-matrix`: how many tests of each file cite each rule."""
+    """`rule-matrix`: for each rule and each folder of tests, the files that cite it and in how many tests."""
 
     def run(self) -> list[Node]:
         tests = ruledomain.citations(self.config)
-        files = sorted({test.file for found in tests.values() for test in found})
-        if not files:
-            return [kit.paragraph("No test cites a rule.")]
+        folders = sorted({PurePosixPath(test.file).parent for found in tests.values() for test in found})
         rows = []
         for rule in ruledomain.registry(self.config).values():
-            found = [test.file for test in tests.get(rule.id, ())]
+            found = [PurePosixPath(test.file) for test in tests.get(rule.id, ())]
             link = kit.reference("rule", "id", rule.id, self.env.docname)
-            counts = [str(found.count(file) or "") for file in files]
             count = str(len(found)) if found else nodes.strong(text="none")
-            rows.append((link, ruledomain.badge(rule.level), count, *counts))
-        columns = [nodes.inline(text=str(number), classes=["matrix-file"]) for number in range(1, len(files) + 1)]
-        legend = nodes.enumerated_list("", enumtype="arabic", prefix="", suffix=".")
-        legend += [nodes.list_item("", kit.paragraph(f"`{file}`")) for file in files]
-        return [legend, kit.table(("Rule", "Level", "Tests", *columns), rows, "rule-matrix")]
+            cells = [_files(file for file in found if file.parent == folder) for folder in folders]
+            rows.append((link, ruledomain.badge(rule.level), count, *cells))
+        return [kit.table(("Rule", "Level", "Tests", *(f"`{folder}`" for folder in folders)), rows, "rule-matrix")]
+
+
+def _files(files: Iterable[PurePosixPath]) -> str:
+    counts = Counter(file.stem.removeprefix("test_") for file in files)
+    return ", ".join(f"{name} {count}" if count > 1 else name for name, count in counts.items())
 
 
 class RuleChanges(SphinxDirective):

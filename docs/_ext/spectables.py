@@ -74,7 +74,9 @@ class FieldsTable(SphinxDirective):
 def _default(field: Any) -> str:
     if field.default is attrs.NOTHING:
         return "required"
-    return "computed" if isinstance(field.default, attrs.Factory) else f"`{field.default}`"  # type: ignore[arg-type]
+    if isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]
+        return "empty" if field.default.factory in (dict, list, set) else "computed"
+    return "empty" if field.default == () else f"`{field.default}`"
 
 
 class SettingsTable(SphinxDirective):

@@ -16,10 +16,11 @@ def _docstrings(rulefacts: Any) -> Any:
 
 
 def test_python_and_indented_text_are_code_and_english_is_not(docstrings: Any) -> None:
-    assert docstrings.is_code(["machine = make()", "for key in machine:", "    use(key)"])
-    assert docstrings.is_code(["    anything, as it stands"])
-    assert not docstrings.is_code(["A sentence over", "two lines."])
-    assert not docstrings.is_code(["word"])
+    assert docstrings.language(["machine = make()", "for key in machine:", "    use(key)"]) == "python"
+    assert docstrings.language(["    anything, as it stands"]) == "text"
+    assert docstrings.language(["    x = 1", "    y = 2"]) == "python"
+    assert docstrings.language(["A sentence over", "two lines."]) == ""
+    assert docstrings.language(["word"]) == ""
 
 
 def test_every_setting_and_every_count_says_what_it_is(docstrings: Any) -> None:
