@@ -109,7 +109,8 @@ def condition_source(condition: Any) -> str:
 def cited(base: Path, roots: Iterable[str]) -> dict[str, tuple[Citation, ...]]:
     """Rule id to the tests under `roots` that carry `@pytest.mark.rule("<id>")`, found without importing them.
 
-    A module's `pytestmark` and a class's decorators count for every test inside.
+    A module's `pytestmark`, a class's decorators and decorators that the module has given a name count for every test
+    that they mark.
     """
     found: dict[str, dict[Citation, None]] = {}
     for root in roots:
@@ -122,31 +123,32 @@ def cited(base: Path, roots: Iterable[str]) -> dict[str, tuple[Citation, ...]]:
 
 
 def _tests(module: ast.Module) -> Iterator[tuple[str, set[str]]]:
-    shared: set[str] = set()
+    named: dict[str, set[str]] = {}
     for node in module.body:
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets):
-            shared |= _marks(node.value)
-    yield from _inside(module.body, "", shared)
+        if isinstance(node, ast.Assign):
+            ids = _marks([node.value], named)
+            named |= {target.id: ids for target in node.targets if isinstance(target, ast.Name)}
+    yield from _inside(module.body, "", named.get("pytestmark", set()), named)
 
 
-def _inside(body: list[ast.stmt], prefix: str, shared: set[str]) -> Iterator[tuple[str, set[str]]]:
+def _inside(
+    body: list[ast.stmt], prefix: str, shared: set[str], named: Mapping[str, set[str]]
+) -> Iterator[tuple[str, set[str]]]:
     for node in body:
         if isinstance(node, ast.ClassDef):
-            yield from _inside(node.body, f"{prefix}{node.name}::", shared | _all_marks(node.decorator_list))
+            ids = shared | _marks(node.decorator_list, named)
+            yield from _inside(node.body, f"{prefix}{node.name}::", ids, named)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
-            yield prefix + node.name, shared | _all_marks(node.decorator_list)
+            yield prefix + node.name, shared | _marks(node.decorator_list, named)
 
 
-def _all_marks(decorators: list[ast.expr]) -> set[str]:
-    return set[str]().union(*map(_marks, decorators))
-
-
-def _marks(expression: ast.expr) -> set[str]:
-    """The ids of every `mark.rule(...)` call in the expression, those inside `parametrize` included."""
-    return {
-        argument.value
-        for node in ast.walk(expression)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.rule")
-        for argument in node.args
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-    }
+def _marks(expressions: Iterable[ast.expr], named: Mapping[str, set[str]]) -> set[str]:
+    """The ids of every `mark.rule(...)` call in the expressions, inside `parametrize` or behind a name as well."""
+    found: set[str] = set()
+    for node in (node for expression in expressions for node in ast.walk(expression)):
+        if isinstance(node, ast.Name):
+            found |= named.get(node.id, set())
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.rule"):
+            constants = (argument.value for argument in node.args if isinstance(argument, ast.Constant))
+            found.update(value for value in constants if isinstance(value, str))
+    return found

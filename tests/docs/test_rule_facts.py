@@ -27,6 +27,11 @@ def test_three():
 
 @pytest.mark.slow("XC-A-7")
 def test_four(): ...
+
+both = pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.rule("XC-A-8")), 2])
+
+@both
+def test_five(x): ...
 '''
 
 
@@ -34,15 +39,16 @@ def cited(rulefacts: Any, folder: Path) -> dict[str, list[str]]:
     return {rule: [test.name for test in tests] for rule, tests in rulefacts.cited(folder, ["tests"]).items()}
 
 
-def test_marks_of_module_class_function_and_parameter_are_found(rulefacts: Any, tmp_path: Path) -> None:
+def test_marks_of_module_class_function_parameter_and_name_are_found(rulefacts: Any, tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_a.py").write_text(SOURCE)
     assert cited(rulefacts, tmp_path) == {
-        "XC-A-1": ["TestMany::test_one", "test_two", "test_three", "test_four"],
+        "XC-A-1": ["TestMany::test_one", "test_two", "test_three", "test_four", "test_five"],
         "XC-A-2": ["TestMany::test_one"],
         "XC-A-3": ["TestMany::test_one"],
         "XC-A-4": ["TestMany::test_one"],
         "XC-A-5": ["test_two"],
+        "XC-A-8": ["test_five"],
     }
 
 
