@@ -62,7 +62,7 @@ BAD: dict[str, tuple[Callable[[Records], object], str]] = {
     "end mark of another count": (field(5, "events", 3), r":6: the end mark says"),
     "data after the end mark": (lambda r: r.append(r[4]), r":7: a record after the end mark"),
     "two captures in one file": (lambda r: r.extend(r[:]), r":7: a record after the end mark"),
-    "ends inside a pass": (lambda r: [r.pop(4), field(4, "events", 3)(r)], r"(?s)ends inside this pass"),
+    "ends inside a pass": (lambda r: [r.pop(4), field(4, "events", 3)(r)], r"ends inside this pass"),
     "no events": (lambda r: r.__setitem__(slice(1, None), [{"end": True, "events": 0}]), r"no events"),
     "recorded of another length": (field(2, "recorded", {"hit": [True], "bytes": [0]}), r":3: .*do not match"),
     "recorded with numbers for truth": (field(2, "recorded", {"hit": [1, 0], "bytes": [0, 0]}), r":3: recorded.hit"),
@@ -82,7 +82,7 @@ def test_dirt_is_refused_with_file_line_and_cure(name: str, tmp_path: Path) -> N
     path = put(tmp_path / "t.jsonl", dumped(records))
     with pytest.raises(InvalidTrace, match=expected) as caught:
         open_trace(path, format="jsonl")
-    assert str(path) in caught.value.where or "ends inside" in expected or "no events" in expected
+    assert caught.value.where.startswith(str(path))
     assert caught.value.cure
 
 

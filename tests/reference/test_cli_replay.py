@@ -210,13 +210,15 @@ def test_a_trace_without_recording_cannot_be_compared_with_one() -> None:
 def test_an_interrupt_exits_with_130_and_no_traceback() -> None:
     program = f"""
 import os, signal, sys
-from expertcache_reference.cli import main, replay
-def interrupted(steps, total, what):
-    for number, step in enumerate(steps):
-        if number == 1000:
-            os.kill(os.getpid(), signal.SIGINT)
-        yield step
-sys.modules["expertcache_reference.cli.replay"].tracked = interrupted
+from expertcache_reference.cli import main
+from expertcache_spec import replay
+run_event, seen = replay.run_event, []
+def interrupted(machine, event):
+    seen.append(event)
+    if len(seen) == 1000:
+        os.kill(os.getpid(), signal.SIGINT)
+    return run_event(machine, event)
+replay.run_event = interrupted
 sys.argv = ["expertcache", "replay", {str(GEMMA)!r}, "--policy", "lru", "--slots", "500"]
 main()
 """

@@ -57,8 +57,9 @@ def compare(
     results = []
     for number, (limit, settings, name) in enumerate(combinations, 1):
         run = Replay(trace, name, limit, settings, mode)  # type: ignore[arg-type]
-        for _ in tracked(run, len(run.events), f"replaying {name}, {number} of {len(combinations)}"):
-            pass
+        with tracked(run, len(run.events), f"replaying {name}, {number} of {len(combinations)}") as steps:
+            for _ in steps:
+                pass
         results.append(run.result())
     refuse_unlike([result.manifest for result in results])
     warnings = _warnings(results, notes, budgets)

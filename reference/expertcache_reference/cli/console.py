@@ -47,14 +47,19 @@ def load(
         )
 
 
-def tracked(items: Iterable[Item], total: int | None, what: str) -> Iterator[Item]:
-    """The items, with progress by count."""
+@contextmanager
+def tracked(items: Iterable[Item], total: int | None, what: str) -> Iterator[Iterator[Item]]:
+    """`with tracked(...) as items:` the items, with progress by count."""
     with _bar(what) as (progress, task):
         progress.update(task, total=total)
-        for count, item in enumerate(items, 1):
-            yield item
-            if not count % 1024:
-                progress.update(task, completed=count)
+
+        def counted() -> Iterator[Item]:
+            for count, item in enumerate(items, 1):
+                yield item
+                if not count % 1024:
+                    progress.update(task, completed=count)
+
+        yield counted()
 
 
 def warn(messages: Iterable[str]) -> None:

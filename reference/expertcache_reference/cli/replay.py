@@ -69,16 +69,13 @@ def replay(
 
 def _run(run: Replay, compare: bool) -> list[Mismatch] | None:
     """Take every step; the keys that differ from the recording, or None where none was asked for."""
-    steps = tracked(run, len(run.events), f"replaying {run.policy}")
-    if not compare:
-        for _ in steps:
-            pass
-        return None
-    sizes = [run.trace.geometry.size(layer) for layer in range(run.trace.geometry.layers)]
-    found: list[Mismatch] = []
-    for index, (event, step) in enumerate(zip(run.events, steps, strict=True)):
-        found += mismatches(index, event, step, sizes)
-    return found
+    geometry, found = run.trace.geometry, list[Mismatch]()
+    sizes = [geometry.size(layer) for layer in range(geometry.layers)] if compare else []
+    with tracked(run, len(run.events), f"replaying {run.policy}") as steps:
+        for index, (event, step) in enumerate(zip(run.events, steps, strict=True)):
+            if compare:
+                found += mismatches(index, event, step, sizes)
+    return found if compare else None
 
 
 def _comparison(run: Replay, found: list[Mismatch]) -> dict[str, Any]:

@@ -27,8 +27,8 @@ def info(
     with stream_trace(source, record_bytes=sizes, drop_weights=drop_weights) as reading:
         header = reading.header
         counted = Description(header.geometry)
-        events = tracked(counted.through(reading.events), None, f"reading {options.shown(source)}")
-        name = fingerprint(header.geometry, events)
+        with tracked(counted.through(reading.events), None, f"reading {options.shown(source)}") as events:
+            name = fingerprint(header.geometry, events)
     facts = {"name": header.name, "about": dict(header.about), "fingerprint": name, **counted.as_dict()}
     warn(reading.notes)
     if as_json:

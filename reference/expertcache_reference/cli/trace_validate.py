@@ -22,7 +22,8 @@ def validate(
     for source in sources:
         try:
             with stream_trace(source, drop_weights=drop_weights) as reading:
-                count = sum(1 for _ in tracked(reading.events, None, f"checking {options.shown(source)}"))
+                with tracked(reading.events, None, f"checking {options.shown(source)}") as events:
+                    count = sum(1 for _ in events)
         except InvalidTrace as error:
             complain(error)
             bad += 1

@@ -40,7 +40,7 @@ def read(lines: Lines, *, drop_weights: bool = False) -> Reading:
     found = rows(lines, columns(lines), drop_weights=drop_weights)
     reading = Reading(header, iter(()))
     drafts = _Passes(lines.name, facts.geometry, reading.notes)
-    calls_ = calls(cells(found, lines.name, facts.geometry.top_k), lines.name)
+    calls_ = calls(cells(found, lines.name, facts.geometry), lines.name)
     reading.events = checked(map(drafts.event, calls_), facts.geometry, lines.name)
     return reading
 

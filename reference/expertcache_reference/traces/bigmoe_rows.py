@@ -171,9 +171,12 @@ def _sane(row: Row, place: str) -> None:
         raise InvalidTrace(f"{row.read} bytes read for a record that no read was for", where=place, cure=_AGAIN)
 
 
-def cells(found: Iterable[Row], name: str, top_k: int) -> Iterator[list[Row]]:
-    """The rows of each cell; raises `InvalidTrace` unless every cell has the slots 0 to top_k - 1, in order."""
-    cell: list[Row] = []
+def cells(found: Iterable[Row], name: str, geometry: Geometry) -> Iterator[list[Row]]:
+    """The rows of each cell; raises `InvalidTrace` unless every cell has the slots 0 to top_k - 1, in order.
+
+    Ids are judged here as well as by the specification: here their line is still known.
+    """
+    top_k, cell = geometry.top_k, list[Row]()
     for row in found:
         if cell and row.cell != cell[0].cell:
             raise InvalidTrace(
@@ -186,6 +189,13 @@ def cells(found: Iterable[Row], name: str, top_k: int) -> Iterator[list[Row]]:
                 f"slot {row.slot} where slot {len(cell)} should follow",
                 where=f"{name}:{row.line}",
                 cure=f"a row is doubled, missing or out of order: {_AGAIN}",
+            )
+        if row.expert >= geometry.experts or row.expert in (other.expert for other in cell):
+            raise InvalidTrace(
+                f"expert {row.expert} of 0 to {geometry.experts - 1}, after {[other.expert for other in cell]} "
+                "(XC-TRACE-003)",
+                where=f"{name}:{row.line}",
+                cure=f"ids beyond the model, or twice in one row of the router: {_AGAIN}",
             )
         cell.append(row)
         if len(cell) == top_k:

@@ -54,6 +54,8 @@ def _load(file: BinaryIO) -> _Arrays:
         infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         if set(infos) != set(COLUMNS) or len(archive.infolist()) != len(COLUMNS):
             raise InvalidTrace(f"arrays {', '.join(sorted(infos))[:300]}", cure=f"needed: {', '.join(COLUMNS)}")
+        if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in infos.values()):
+            raise InvalidTrace("an entry of another compression than deflate", cure=_AGAIN)
         if sum(info.file_size for info in infos.values()) > MAX_BYTES:
             raise InvalidTrace(f"the arrays announce more than {MAX_BYTES} bytes", cure="use the JSON Lines form")
         counts = {name: _count(archive, info, COLUMNS[name]) for name, info in infos.items()}

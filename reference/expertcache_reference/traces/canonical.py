@@ -6,11 +6,11 @@ import gzip
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from expertcache_reference.traces.errors import At
 from expertcache_reference.traces.lines import Lines
 from expertcache_reference.traces.reading import Reading
 from expertcache_reference.traces.strictjson import parse
-from expertcache_spec.errors import InvalidTrace
-from expertcache_spec.trace import Trace, canonical_line
+from expertcache_spec.trace import Event, Trace, canonical_line
 from expertcache_spec.traceformat import decode_events, decode_header, encode
 
 
@@ -19,7 +19,13 @@ def read(lines: Lines, *, drop_weights: bool = False) -> Reading:
     records = _records(lines, drop_weights)
     place, first = next(records)
     header = decode_header(first, place)
-    return Reading(header, decode_events(records, header))
+    return Reading(header, _placed(decode_events(records, header), lines.name))
+
+
+def _placed(events: Iterator[Event], name: str) -> Iterator[Event]:
+    """The events; what is wrong with the whole file names the file."""
+    with At(name):
+        yield from events
 
 
 def _records(lines: Lines, drop_weights: bool) -> Iterator[tuple[str, object]]:
@@ -32,11 +38,8 @@ def _records(lines: Lines, drop_weights: bool) -> Iterator[tuple[str, object]]:
 
 def write(trace: Trace, file: BinaryIO, *, compress: bool = False) -> None:
     """Write every record; gzip carries neither time nor name, so equal traces give equal bytes."""
-    try:
-        if compress:
-            with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
-                packed.writelines(map(canonical_line, encode(trace)))
-        else:
-            file.writelines(map(canonical_line, encode(trace)))
-    except ValueError as error:
-        raise InvalidTrace(f"not writable as JSON: {error}", where=trace.name, cure="use finite numbers") from error
+    if compress:
+        with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
+            packed.writelines(map(canonical_line, encode(trace)))
+    else:
+        file.writelines(map(canonical_line, encode(trace)))

@@ -46,7 +46,7 @@ class _Tokens:
 class Watch:
     """Sees every event once and then says what is suspicious; memory for one row of each layer and stream.
 
-    Hashes are Python's own of integers and floats, which do not depend on the process.
+    Hashes are Python's own; they are compared within one run only.
     """
 
     layers: dict[int, _Layer] = attrs.field(factory=dict)

@@ -113,7 +113,7 @@ class Lines:
         except (zlib.error, gzip.BadGzipFile) as error:
             raise InvalidTrace(f"the gzip data is damaged ({error})", where=place, cure=_CUT) from error
         except OSError as error:
-            raise InvalidTrace(f"cannot read: {error.strerror}", where=place, cure=_CUT) from error
+            raise InvalidTrace(f"cannot read: {error.strerror or error}", where=place, cure=_CUT) from error
 
 
 def _text(line: bytes, place: str) -> str:
