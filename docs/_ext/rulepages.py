@@ -100,7 +100,9 @@ class RuleMatrix(SphinxDirective):
             count = str(len(found)) if found else nodes.strong(text="none")
             cells = [_files(file for file in found if file.parent == folder) for folder in folders]
             rows.append((link, ruledomain.badge(rule.level), count, *cells))
-        return [kit.table(("Rule", "Level", "Tests", *(f"`{folder}`" for folder in folders)), rows, "rule-matrix")]
+        tops = Counter(folder.parts[0] for folder in folders)
+        heads = [folder.parts[0] if tops[folder.parts[0]] == 1 else str(folder) for folder in folders]
+        return [kit.table(("Rule", "Level", "Tests", *heads), rows, "rule-matrix")]
 
 
 def _files(files: Iterable[PurePosixPath]) -> str:
