@@ -49,7 +49,7 @@ def load(
 
 @contextmanager
 def tracked(items: Iterable[Item], total: int | None, what: str) -> Iterator[Iterator[Item]]:
-    """`with tracked(...) as items:` the items, with progress by count."""
+    """Gives the items, with progress by count for as long as the block lasts."""
     with _bar(what) as (progress, task):
         progress.update(task, total=total)
 

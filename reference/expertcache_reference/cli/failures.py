@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperGroup
 
 from expertcache_spec.errors import ExpertCacheError, InvalidTrace
@@ -40,5 +41,6 @@ class Commands(TyperGroup):
         except ExpertCacheError as error:
             raise typer.Exit(complain(error)) from None
         except KeyboardInterrupt:
+            Console(stderr=True).show_cursor()  # a progress bar may have been interrupted before it could
             typer.echo("expertcache: interrupted; no file was changed", err=True)
             raise typer.Exit(INTERRUPTED) from None

@@ -21,9 +21,11 @@ def validate(
     bad = 0
     for source in sources:
         try:
-            with stream_trace(source, drop_weights=drop_weights) as reading:
-                with tracked(reading.events, None, f"checking {options.shown(source)}") as events:
-                    count = sum(1 for _ in events)
+            with (
+                stream_trace(source, drop_weights=drop_weights) as reading,
+                tracked(reading.events, None, f"checking {options.shown(source)}") as events,
+            ):
+                count = sum(1 for _ in events)
         except InvalidTrace as error:
             complain(error)
             bad += 1
