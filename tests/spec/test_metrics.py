@@ -164,3 +164,12 @@ def test_adding_rows_adds_every_count() -> None:
     left, right = Row(*range(len(names))), Row(*(10 * n for n in range(len(names))))
     left.add(right)
     assert list(attrs.astuple(left)) == [11 * n for n in range(len(names))]
+
+
+@pytest.mark.rule("XC-METRIC-011")
+def test_the_order_inside_a_selection_shows_in_no_peak() -> None:
+    # One free slot and one victim of 4 bytes for two records of 3: 4 bytes become 6; the slot taken first would show 7.
+    geometry = Geometry(2, 2, 2, (4, 3))
+    events = (Event(0, ((0,),)), Event(1, ((0, 1),)))
+    counters = replay(Trace(geometry, events), "lru", Budget(slots=2)).counters
+    assert (counters.peak_slots, counters.peak_bytes) == (2, 6)

@@ -166,6 +166,7 @@ class Residency(Selecting):
         if key not in part.pins:
             if not part.can_pin(part.pins | {key}, part.slots, part.bytes):
                 raise InvalidBudget(f"{len(part.pins) + 1} pinned records do not fit", where="pin", cure="unpin first")
+            self.recent = (part,)
             part.pins.add(key)
             part.hold(key)
 
@@ -174,13 +175,13 @@ class Residency(Selecting):
         part = self._resident_part(key, "unpin")
         if key not in part.pins:
             raise WrongState(f"{key} is not pinned", where="unpin", cure="unpin each pinned key once")
+        self.recent = (part,)
         part.pins.discard(key)
         part.unhold(key)
 
     def _resident_part(self, key: Key, where: str) -> Partition:
         if key.layer not in self.geometry.routed or key not in self.part_of(key.layer).resident:
             raise WrongState(f"{key} is not resident", where=where, cure="load it first; pins do not load")
-        self.recent = (self.part_of(key.layer),)
         return self.part_of(key.layer)
 
     # ------------------------------------------------------------------------------------------ installs without demand
@@ -225,6 +226,7 @@ class Residency(Selecting):
         if part.over(1, size):
             return False
         part.take(key, size)
+        self.usage.keep_peak()
         part.policy.insert(key, self.stamp(1))
         part.hold(key)
         self.flights[key] = Flight([], origin)

@@ -22,9 +22,12 @@ class Usage:
     bytes: int = 0
 
     def change(self, slots: int, size: int) -> None:
-        """Add to the usage and keep the peaks."""
+        """Add to the usage."""
         self.slots += slots
         self.bytes += size
+
+    def keep_peak(self) -> None:
+        """Call at the end of a transition that reserves room: one is atomic, its inner order is nobody's peak."""
         if self.slots > self.counters.peak_slots:
             self.counters.peak_slots = self.slots
         if self.bytes > self.counters.peak_bytes:

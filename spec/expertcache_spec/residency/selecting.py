@@ -129,6 +129,7 @@ class Selecting(State):
             part.hold(key)
             policy.hit(key, stamps[key])
         admitted, refused, victims = self._make_room(part, wanted)
+        self.usage.keep_peak()
         self._tickets = ticket = self._tickets + 1
         for key in admitted:
             policy.insert(key, stamps[key])

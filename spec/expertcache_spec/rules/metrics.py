@@ -42,6 +42,6 @@ RULES = (
          "A reload is a miss on a key that was resident before; a collision is a miss on a key that was evicted earlier in the same pass.",
          "", "SpecMD (arXiv 2602.03921)", "expertcache_spec.residency.ledger:Ledger.selected"),
     Rule("XC-METRIC-011", "MUST",
-         "peak_bytes and peak_slots are the most that was ever reserved, in-flight records and overshoot included.",
-         "", "ds4#802", "expertcache_spec.residency.room:Usage.change"),
+         "peak_bytes and peak_slots are the most that was reserved after any transition, in-flight records and overshoot included.",
+         "A selection is atomic: in which order it drops victims and reserves room inside shows in no peak.", "ds4#802", "expertcache_spec.residency.room:Usage.keep_peak"),
 )  # fmt: skip
