@@ -6,9 +6,9 @@ State: for each key, the index of the next event that asks for it.
 Order: next use, falling; keys that nobody asks for again come first. Ties go to the lowest (layer, expert).
 Transitions: every request moves the key's next use forward. Under admission `refusable` (bypass) an incoming key
 whose next use is no sooner than the victim's is served and not kept: equality bypasses.
-Laws: with records of one size, bypass reads no more than forced, and forced no more than any forced-admit policy;
-with unequal sizes it is only a heuristic. Bypass is optimal under room `retain`, forced under room `reserve`; admission
-`refusable` under `reserve` decides key by key and lies between the two.
+Laws: with records of one size, bypass reads no more than forced, and forced no more than any forced-admit policy; with
+unequal sizes it is only a heuristic. Bypass is optimal under room `retain`, forced under room `reserve`; admission
+`refusable` under `reserve` decides key by key and lies between the two. A stack policy under either touch order.
 Engines that differ: libCacheSim inserts by force, one key at a time; PyMimircache bypasses; BigMoeOnEdge's replay is
 forced, by batch.
 """

@@ -4,7 +4,8 @@ What it is: residency age, whatever the use. The policy that a broken LRU turns 
 State: the keys in order of insertion.
 Order: number of the latest insert, rising.
 Transitions: insert appends; hit and settle change nothing; evict removes.
-Laws: at one token cycle less one event, or below, it hits exactly 0 on decode, as LRU does (XC-EVICT-004).
+Laws: at one token cycle less one event, or below, it hits exactly 0 on decode, as LRU does (XC-EVICT-004). No
+stack policy: a larger cache may miss more.
 Engines that differ: none known; caches advertised as LRU behave so when a hit does not refresh (bugs 1).
 """
 

@@ -7,7 +7,8 @@ Order: (count, stamp of the latest touch), rising: ties go to the least recent.
 Transitions: `lfu`: every request adds one, hit, miss, bypass or refusal alike. `lfu-reset`: an insert sets one, a hit
 adds one. A repeat inside an event moves the recency, never the count.
 Laws: where LRU must hit exactly 0 (XC-EVICT-004), `lfu-reset` does too: no count ever passes one. `lfu` need not: kept
-counts break the cycle wherever routing is skewed. Which key leaves at equal counts decides the result.
+counts break the cycle wherever routing is skewed. Under touch `router` `lfu` is a stack policy; `lfu-reset` is none.
+Which key leaves at equal counts decides the result.
 Engines that differ: BigMoeOnEdge keeps counts; MoE-Infinity, libCacheSim and cachetools drop them at eviction; cacheus
 breaks ties towards the most recent.
 """

@@ -5,7 +5,8 @@ State: the keys in order of their latest touch.
 Order: stamp of the latest touch, rising. Stamps are unique, so there are no ties.
 Transitions: a hit, an insert and (under repeats `promote`) a later row of the same event make the key the most recent.
 Laws: a global LRU at one token cycle less one event, or below, hits exactly 0 on decode (XC-EVICT-004); between there
-and one token cycle it keeps only the last-ranked keys of an event. A stack policy under touch `router`.
+and one token cycle it keeps only the last-ranked keys of an event. A stack policy under touch `router`; under
+`hits_first` a larger cache may even miss more.
 Engines that differ: BigMoeOnEdge walks the rows in router order and trims after the load; llama.cpp's plan cache and
 ds4 touch the hits of an event first; Flash-MoE stamps without protecting the batch.
 """
