@@ -148,7 +148,7 @@ def test_uniform_routing_hits_the_share_of_the_experts_that_is_held(
     # Micro-Expert-Router #116 (bugs 128): the hit rate equals the cached fraction, for any causal policy. The bound is
     # eight sigma of a binomial of that many lookups; the fill is left out.
     random = Random(experts)
-    rows = [tuple(random.sample(range(experts), top_k)) for _ in range(16_000 // top_k)]
+    rows = [tuple(random.sample(range(experts), top_k)) for _ in range(8_000 // top_k)]
     trace = Trace(Geometry(1, experts, top_k), tuple(Event(0, (row,), pass_index=n) for n, row in enumerate(rows)))
     found = steps(trace, policy, Budget(slots=capacity))[len(rows) // 4 :]
     lookups, share = len(found) * top_k, capacity / experts

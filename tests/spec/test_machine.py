@@ -137,7 +137,7 @@ def test_any_order_of_transitions_keeps_the_books() -> None:
         AnyOrder,
         settings=settings(
             settings.get_profile(settings.get_current_profile_name()),
-            max_examples=200 if settings.default.max_examples <= 100 else 3000,
+            max_examples=100 if settings.default.max_examples <= 100 else 3000,
             stateful_step_count=40,
             suppress_health_check=list(HealthCheck),
         ),

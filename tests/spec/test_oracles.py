@@ -30,9 +30,9 @@ def single_key_traces() -> list[tuple[Trace, int]]:
         ids = [[random.randrange(keys) if random.random() < 0.7 else random.randrange(3)] for _ in range(120)]
         found.append((decode_trace(ids, experts=12), random.randint(1, keys - 1)))
     batches = random_trace(Random(1), Geometry(3, 16, 4), streams=2, passes=40)
-    recorded = recordings.beginning(recordings.gpt_oss("instruct_facts", requests=3), 25)
+    recorded = recordings.beginning(recordings.gpt_oss("instruct_facts", requests=3), 15)
     prompt = recordings.beginning(recordings.bigmoe("gemma"), 2)
-    return [*found, (batches, 20), (recorded, 140), (recorded, 60), (prompt, 300)]
+    return [*found, (batches, 20), (recorded, 140), (prompt, 300)]
 
 
 def sequential(trace: Trace, policy: str, slots: int) -> tuple[list[Key], list[bool], list[Key]]:
@@ -72,7 +72,7 @@ def test_cachetools_hits_and_evicts_the_same(policy: str, kind: type[Any]) -> No
                 cache[key] = None
         assert theirs == victims
         evicted += len(victims)
-    assert evicted > 5_000
+    assert evicted > 3_000
 
 
 @pytest.mark.skipif(find_spec("libcachesim") is None, reason="libcachesim is not installed (extra `oracle`)")

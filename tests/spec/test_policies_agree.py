@@ -30,7 +30,7 @@ def agree(case: Case, policy: str) -> int:
 
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-010", "XC-EVICT-020", "XC-EVICT-030", "XC-EVICT-040", "XC-EVICT-050")
 @pytest.mark.parametrize("policy", ALL)
-@settings(max_examples=75)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_both_forms_agree_on_what_hypothesis_draws(policy: str, data: st.DataObject) -> None:
     agree(data.draw(cases(policy)), policy)
@@ -39,8 +39,8 @@ def test_both_forms_agree_on_what_hypothesis_draws(policy: str, data: st.DataObj
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-010", "XC-EVICT-020", "XC-EVICT-030", "XC-EVICT-040", "XC-EVICT-050")
 @pytest.mark.parametrize("policy", ALL)
 def test_both_forms_agree_in_volume(policy: str) -> None:
-    compared = sum(agree(random_case(seed, policy), policy) for seed in range(250))
-    assert compared > 3_500
+    compared = sum(agree(random_case(seed, policy), policy) for seed in range(150))
+    assert compared > 2_000
 
 
 @pytest.mark.nightly
@@ -68,7 +68,7 @@ def test_both_forms_agree_under_each_value_of_each_setting(policy: str, name: st
 
 
 # One prompt and its decode: a prefix, because the rule scans every resident at every victim, and Belady's the future
-# of each. Belady therefore takes the prompt and one token of two of them daily, and the whole of each at night.
+# of each. Belady therefore takes the prompt and one token of one of them daily, and the whole of each at night.
 RECORDED = {
     "qwen-trim-bytes": ("qwen", 3, Budget(bytes=1500 << 20), Settings(room="trim")),
     "gemma-hits-first-slots": ("gemma", 3, Budget(slots=700), Settings(touch="hits_first")),
@@ -82,7 +82,7 @@ RUNS = [
         if policy != "belady"
         for run in RECORDED
     ),
-    *(pytest.param("belady", run, 2, id=f"belady-{run}-short") for run in ("qwen-layer-ignore", "gemma-retain-bytes")),
+    *(pytest.param("belady", run, 2, id=f"belady-{run}-short") for run in ("qwen-layer-ignore",)),
     *(pytest.param("belady", run, None, id=f"belady-{run}", marks=pytest.mark.nightly) for run in RECORDED),
 ]
 

@@ -8,10 +8,13 @@ import sys
 import attrs
 
 from expertcache_spec.model import Budget
-from expertcache_spec.replay import replay
+from expertcache_spec.replay import Replay
 
 from .recordings import gpt_oss
 
 if __name__ == "__main__":
     name, policy, slots = sys.argv[1:]
-    print(json.dumps(attrs.asdict(replay(gpt_oss(name), policy, Budget(slots=int(slots))).total)))
+    run = Replay(gpt_oss(name), policy, Budget(slots=int(slots)))
+    for _ in run:
+        pass
+    print(json.dumps(attrs.asdict(run.machine.counters.total())))
