@@ -149,6 +149,8 @@ class Subject:
 
     def apply(self, operation: Operation) -> Answer:
         """Do the operation; raises `Malformed` or `Crashed`."""
+        if isinstance(self.cache, Mapping):  # open_cache refused
+            return self._parse(operation, self.cache)
         name, arguments = self._arguments(operation)
         method = getattr(self.cache, name, None)
         if method is None:
@@ -203,7 +205,7 @@ class Subject:
         if isinstance(raw, str | bytes) or not isinstance(raw, Iterable):
             raise Malformed(f"{name} is {raw!r}, not a collection of keys")
         keys = [self._key(name, item) for item in raw]
-        if name not in OF_EVENT and len(set(keys)) != len(keys):
+        if name == "installed" and len(set(keys)) != len(keys):
             raise Malformed(f"{name} names a key twice: {sorted(keys)}")
         event = operation.event
         if event is not None and name in OF_EVENT and not set(keys) <= set(event.keys):

@@ -43,12 +43,21 @@ OF_OPERATION = {
 """Operation to the rule that states it."""
 
 
+INDIRECT = {"XC-RES-003", "XC-RES-005", "XC-RES-008", "XC-RES-010", "XC-RES-012", "XC-RES-024", "XC-RES-028"}
+"""Rules that break as a consequence of others."""
+
+
 class Verdict(NamedTuple):
     """A rule, why, and whether the victim was legal so that only the policy is in question."""
 
     rule: str
     note: str
     of_policy: bool = False
+
+    @property
+    def indirect(self) -> bool:
+        """Whether something else may have brought the difference about: an operation before, the kind of budget."""
+        return self.of_policy or self.rule in INDIRECT
 
 
 def diagnose(program: Program, expected: Answer, got: Answer) -> Verdict:
@@ -133,7 +142,10 @@ def _why_absent(case: Case, key: Key) -> str:
         return failed or operation.op == "rebind" or operation.text == "contents"
 
     last = _last(case, key, lambda o: removes(o) or o.op == "resize" or (o.event is not None and key in o.event.keys))
-    return OF_OPERATION[last.op] if last is not None and (removes(last) or last.op == "resize") else "XC-RES-003"
+    if last is not None and (removes(last) or last.op == "resize"):
+        return OF_OPERATION[last.op]
+    aliased = any(other.expert == key.expert for other in case.before.residents())
+    return "XC-MODEL-001" if aliased else "XC-RES-003"
 
 
 def _why_present(case: Case, key: Key) -> str:
@@ -188,28 +200,15 @@ def _room(case: Case) -> Verdict | None:
     freed = sum(part.sizes.get(victim, size) for victim in got.victims)
     slots = len(part.sizes) + len(loaded) - len(got.victims)
     taken = part.used_bytes + len(loaded) * size - freed
+    rule = "XC-RES-025" if case.settings.room == "trim" else "XC-RES-010"
     after_step = case.operation.op == "step" or case.settings.room == "reserve"
     if after_step and part.slots is not None and slots > part.slots:
-        return Verdict(_budget_rule(case, "slots"), f"{slots} records are held where {part.slots} fit")
+        return Verdict(rule, f"{slots} records are held where {part.slots} fit")
     if after_step and part.bytes is not None and taken > part.bytes:
-        return Verdict(_budget_rule(case, "bytes"), f"{taken} bytes are held where {part.bytes} fit")
+        return Verdict(rule, f"{taken} bytes are held where {part.bytes} fit")
     if got.victims > expected.victims and got.misses == expected.misses and got.refused == expected.refused:
         return Verdict("XC-RES-008", f"{len(got.victims)} victims where room needs {len(expected.victims)}")
     return None
-
-
-def _budget_rule(case: Case, limit: str) -> str:
-    config, total = case.program.config, case.before.usage
-    resized = any(operation.op == "resize" for operation in case.program.operations)
-    if resized:
-        return "XC-RES-011"
-    if config.slots is not None and config.bytes is not None:
-        return "XC-MODEL-003"
-    if limit == "bytes" and len(set(config.geometry.record_bytes or ())) > 1:
-        return "XC-MODEL-004"
-    if case.settings.scope == "layer" and config.slots is not None and total.slots < config.slots:
-        return "XC-MODEL-006"
-    return "XC-RES-025" if case.settings.room == "trim" else "XC-RES-010"
 
 
 def _kept(case: Case) -> Verdict | None:
@@ -224,7 +223,7 @@ def _kept(case: Case) -> Verdict | None:
         rule = "XC-RES-024" if expected.bypassed else "XC-RES-028"
         return Verdict(rule, "what is served without being kept differs")
     if expected.joined != got.joined or expected.reads != got.reads:
-        joins = expected.joined ^ got.joined
+        joins = (expected.joined ^ got.joined) | (got.reads & expected.joined)
         return Verdict("XC-RES-027" if joins else "XC-RES-015", "what is read, and what waits for a read, differs")
     if expected.refused != got.refused:
         if case.settings.room == "retain":

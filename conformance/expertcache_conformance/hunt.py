@@ -17,15 +17,16 @@ from expertcache_conformance.adapters import Config, Implementation
 from expertcache_conformance.judge import IllFormed, Violation, judge
 from expertcache_conformance.program import Operation, Program
 from expertcache_conformance.scenarios import Scenario
+from expertcache_spec.model import Budget
 from expertcache_spec.trace import Event
 
-VOLUME = 200
+VOLUME = 120
 """Seeded programs for each scenario and configuration."""
-EXAMPLES = 40
+EXAMPLES = 20
 """Hypothesis examples after a volume that found nothing."""
-AFTER_FIRST = 60
+AFTER_FIRST = 100
 """Further programs after the first difference, to see whether other rules break too."""
-EFFORT = 60_000
+EFFORT = 20_000
 """Operations that shortening one witness may run."""
 
 
@@ -80,42 +81,68 @@ def search(scenario: Scenario, config: Config, implementation: Implementation) -
 
 def shorten(violation: Violation, implementation: Implementation) -> Violation:
     """The same rule broken by less: without operations, rows and experts that it does not need, on a smaller budget."""
-    effort = EFFORT
+    best, effort = violation, EFFORT
 
-    def attempt(program: Program) -> Violation | None:
-        nonlocal effort
-        effort -= len(program.operations)
+    def breaks(program: Program) -> bool:
+        nonlocal best, effort
+        if effort <= 0:
+            return False
+        effort -= len(program.operations) + 1
         try:
             again = judge(program, implementation)
         except IllFormed:
-            return None
-        return again if again is not None and again.rule == violation.rule else None
+            return False
+        if again is None or again.rule != violation.rule:
+            return False
+        best = again
+        return True
 
-    best, before = violation, None
+    before = None
     while before != best.size and effort > 0:
         before = best.size
-        for candidates in (_fewer_operations, _smaller_events, _smaller_budgets):
-            best = _first_that_breaks(best, candidates, attempt, lambda: effort > 0)
+        _shrink_budget(lambda: best.program, breaks)
+        _drop_operations(lambda: best.program, breaks)
+        _shrink_events(lambda: best.program, breaks)
     return best
 
 
-def _first_that_breaks(
-    best: Violation,
-    candidates: Callable[[Program], Iterator[Program]],
-    attempt: Callable[[Program], Violation | None],
-    may_go_on: Callable[[], bool],
-) -> Violation:
-    """Walk the candidates; begin again from each that still breaks the rule."""
-    again = True
-    while again and may_go_on():
-        again = False
-        for program in candidates(best.program):
-            if not may_go_on():
-                break
-            if (shorter := attempt(program)) is not None:
-                best, again = shorter, True
-                break
-    return best
+def _shrink_budget(current: Callable[[], Program], breaks: Callable[[Program], bool]) -> None:
+    """Halve the budget while the rule still breaks, then take off one at a time."""
+    for name in ("slots", "bytes"):
+        for halve in (True, False):
+            while value := getattr(current().config.budget, name):
+                smaller = attrs.evolve(current().config.budget, **{name: value // 2 if halve else value - 1})
+                if smaller.is_zero or not breaks(_with_budget(current(), smaller)):
+                    break
+
+
+def _with_budget(program: Program, budget: Budget) -> Program:
+    return attrs.evolve(program, config=attrs.evolve(program.config, budget=budget))
+
+
+def _drop_operations(current: Callable[[], Program], breaks: Callable[[Program], bool]) -> None:
+    """Leave out runs of operations, wide ones first, from the end to the front."""
+    width = len(current().operations) // 2
+    while width:
+        end = len(current().operations) - 1  # the last one is where the rule breaks
+        while end > 0:
+            operations = current().operations
+            start = max(0, end - width)
+            breaks(_with(current(), operations[:start] + operations[end:]))
+            end = start
+        width //= 2
+
+
+def _shrink_events(current: Callable[[], Program], breaks: Callable[[Program], bool]) -> None:
+    """Leave out rows and experts, event by event."""
+    for index in range(len(current().operations) - 1, -1, -1):
+        again = True
+        while again:
+            operations = current().operations
+            again = index < len(operations) and any(
+                breaks(_with(current(), (*operations[:index], smaller, *operations[index + 1 :])))
+                for smaller in _smaller_operations(operations[index])
+            )
 
 
 def _with(program: Program, operations: tuple[Operation, ...]) -> Program:
@@ -125,21 +152,9 @@ def _with(program: Program, operations: tuple[Operation, ...]) -> Program:
     return attrs.evolve(program, config=config, operations=operations)
 
 
-def _fewer_operations(program: Program) -> Iterator[Program]:
-    """Without a run of operations: halves first, single ones last, the newest first."""
-    operations, width = program.operations, len(program.operations) // 2
-    while width:
-        for start in range(len(operations) - width, -1, -width):
-            yield _with(program, operations[:start] + operations[start + width :])
-        width //= 2
-
-
-def _smaller_events(program: Program) -> Iterator[Program]:
-    """With one event a row or an expert smaller."""
-    for index, operation in enumerate(program.operations):
-        for event in _smaller(operation.event) if operation.event is not None else ():
-            smaller = attrs.evolve(operation, event=event)
-            yield _with(program, (*program.operations[:index], smaller, *program.operations[index + 1 :]))
+def _smaller_operations(operation: Operation) -> Iterator[Operation]:
+    for event in _smaller(operation.event) if operation.event is not None else ():
+        yield attrs.evolve(operation, event=event)
 
 
 def _smaller(event: Event) -> Iterator[Event]:
@@ -153,14 +168,3 @@ def _smaller(event: Event) -> Iterator[Event]:
         for expert in row if len(row) > 1 else ():
             kept = tuple(other for other in row if other != expert)
             yield attrs.evolve(plain, rows=(*event.rows[:place], kept, *event.rows[place + 1 :]))
-
-
-def _smaller_budgets(program: Program) -> Iterator[Program]:
-    budget = program.config.budget
-    for name in ("slots", "bytes"):
-        value = getattr(budget, name)
-        for smaller in (value // 2, value - 1) if value else ():
-            if 0 < smaller < value:
-                yield attrs.evolve(
-                    program, config=attrs.evolve(program.config, budget=attrs.evolve(budget, **{name: smaller}))
-                )

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import attrs
 
-from expertcache_conformance import diagnosis
+from expertcache_conformance import diagnosis, features
 from expertcache_conformance.adapters import Implementation
 from expertcache_conformance.answers import KEY_FIELDS, Answer, Malformed, Oracle, Subject
 from expertcache_conformance.program import Program
 from expertcache_conformance.suspects import identify
 from expertcache_spec.rules import RULES
+
+LUCK = "XC-CONF-002"
+"""The rule of repeatable answers. Where it is broken, nothing else that was found means anything."""
 
 
 class IllFormed(ValueError):
@@ -82,14 +85,23 @@ def judge(program: Program, implementation: Implementation) -> Violation | None:
                 return Violation("XC-CONF-001", witness, expected, Answer(), str(error))
             got = _as_claimed(expected, got, implementation)
             if differs(expected, got, victims):
-                verdict = diagnosis.diagnose(witness, expected, got)
-                suspect = known_as(implementation, program) if verdict.of_policy else None
-                if suspect is not None:
-                    return Violation(suspect[0], witness, expected, got, f"{verdict.note}; every answer {suspect[1]}")
-                return Violation(verdict.rule, witness, expected, got, verdict.note)
+                return Violation(*_name(witness, expected, got, implementation))
     except KeyError as error:
         raise IllFormed(f"event {error} is not outstanding") from error
     return None
+
+
+def _name(
+    witness: Program, expected: Answer, got: Answer, implementation: Implementation
+) -> tuple[str, Program, Answer, Answer, str]:
+    """The rule that the difference breaks, with the note that says why, as the fields of a violation."""
+    verdict = diagnosis.diagnose(witness, expected, got)
+    rule, note = verdict.rule, verdict.note
+    if verdict.of_policy and (suspect := known_as(implementation, witness)) is not None:
+        rule, note = suspect[0], f"{note}; every answer {suspect[1]}"
+    elif verdict.indirect and (feature := features.blame(witness, implementation)) is not None:
+        rule = feature
+    return rule, witness, expected, got, note
 
 
 _IDENTIFIED: dict[tuple[object, ...], tuple[str, str] | None] = {}

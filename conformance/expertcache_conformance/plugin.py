@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 IMPLEMENTATION: pytest.StashKey[Any] = pytest.StashKey()
 REPORT: pytest.StashKey[Any] = pytest.StashKey()
 EXPECTED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+WITNESSES: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 REPLAYED: pytest.StashKey[Any] = pytest.StashKey()
 FACTS = "expertcache"
 """Attribute of a test report that carries what the suite found, as plain data."""
@@ -56,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except (CannotLoad, report.CannotRead) as error:
         raise pytest.UsageError(f"--impl: {error}") from error
     config.stash[REPORT] = report.Report(config.stash[IMPLEMENTATION])
+    config.stash[WITNESSES] = {}
 
 
 def _ours(item: pytest.Item) -> bool:
@@ -82,7 +84,8 @@ def exam(request: pytest.FixtureRequest) -> Examination:
     """A fresh examination of the implementation."""
     from expertcache_conformance.examination import Examination
 
-    return Examination(request.config.stash[IMPLEMENTATION], dry=request.config.option.impl_list)
+    stash = request.config.stash
+    return Examination(stash[IMPLEMENTATION], dry=request.config.option.impl_list, witnesses=stash[WITNESSES])
 
 
 @pytest.fixture
@@ -103,7 +106,7 @@ def pytest_runtest_makereport(
     from expertcache_conformance import report
 
     rules = [rule for marker in item.iter_markers("rule") for rule in marker.args]
-    made.user_properties += [("rule", rule) for rule in rules]
+    item.user_properties += [("rule", rule) for rule in rules]
     facts = report.judge_outcome(item, call, rules)
     setattr(made, FACTS, facts)
     made.outcome = facts.pop("pytest")

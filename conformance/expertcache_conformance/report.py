@@ -19,7 +19,7 @@ from expertcache_conformance import SUITE_VERSION
 from expertcache_conformance.adapters import Implementation
 from expertcache_conformance.answers import Crashed
 from expertcache_conformance.examination import NotClaimed, RulesBroken
-from expertcache_conformance.judge import Violation
+from expertcache_conformance.judge import LUCK, Violation
 from expertcache_conformance.program import FORMAT, VERSION, InvalidReplay, Program, decode_program, encode_program
 from expertcache_spec import SPEC_VERSION
 from expertcache_spec.rules import RULES
@@ -176,7 +176,7 @@ class Report:
         for facts in sorted(self.tests, key=lambda facts: str(facts["test"])):
             for violation in facts["violations"]:
                 found.setdefault(violation["rule"], []).append(violation)
-        return dict(sorted(found.items()))
+        return {LUCK: found[LUCK]} if LUCK in found else dict(sorted(found.items()))
 
     def verdicts(self) -> dict[str, str]:
         """Rule id to verdict, for every rule that a test of the run is about or found broken."""
@@ -185,12 +185,14 @@ class Report:
         for facts in self.tests:
             for rule in facts["rules"]:
                 heard.setdefault(rule, set()).add(facts["outcome"])
+        if LUCK in violated:
+            return {rule: "failed" if rule == LUCK else "not judged" for rule in sorted(heard)}
         return {rule: _verdict(rule in violated, heard[rule]) for rule in sorted(heard)}
 
     def unexpected_passes(self, expected: dict[str, str]) -> list[str]:
-        """Rules that were expected to fail, were examined, and did not."""
+        """Rules that were expected to fail, that a test of this run is about, and that nothing found broken."""
         violated, verdicts = self.violated(), self.verdicts()
-        return [rule for rule in expected if rule not in violated and verdicts.get(rule) != "not judged"]
+        return [rule for rule in expected if rule not in violated and rule in verdicts]
 
     def write(self, path: Path, expected: dict[str, str]) -> None:
         """Write the JSON report, whole; the same run writes the same bytes."""

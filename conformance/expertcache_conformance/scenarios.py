@@ -52,6 +52,16 @@ def passes(config: Config, choose: Choose) -> Program:
     )
 
 
+def pressure(config: Config, choose: Choose) -> Program:
+    """Forty small events, some of two rows, where most misses evict."""
+    return steps(config, layer_ordered_events(config.geometry, choose, 40, min(2, config.geometry.top_k)))
+
+
+def endurance(config: Config, choose: Choose) -> Program:
+    """Thousands of accesses to a small cache: what goes wrong once in a thousand."""
+    return steps(config, layer_ordered_events(config.geometry, choose, 500, 1))
+
+
 def long_counts(config: Config, choose: Choose) -> Program:
     """Some keys asked for dozens of times, then a rival: what a ceiling or a lost count would reorder."""
     model, times = config.geometry, 1 + choose(40)

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from expertcache_conformance.answers import Subject
+from expertcache_conformance.answers import Malformed, Subject
 from expertcache_conformance.examination import Examination, NotClaimed, RulesBroken
 from expertcache_conformance.hunt import seeded
 from expertcache_conformance.judge import Violation
@@ -24,7 +24,10 @@ def test_the_same_operations_get_the_same_answers(exam: Examination) -> None:
         first, second = (Subject(exam.implementation, program.config) for _ in range(2))
         exam.programs += 1
         for index, operation in enumerate(program.operations):
-            one, two = first.apply(operation), second.apply(operation)
+            try:
+                one, two = first.apply(operation), second.apply(operation)
+            except Malformed:
+                break  # another test's finding
             if one != two:
                 witness = attrs.evolve(program, operations=program.operations[: index + 1])
                 raise RulesBroken([Violation("XC-CONF-002", witness, one, two, "two fresh caches differ")])

@@ -5,7 +5,8 @@ from itertools import chain
 import pytest
 
 from expertcache_conformance.examination import Examination
-from expertcache_conformance.scenarios import every_sequence, every_set_sequence, long_counts, passes
+from expertcache_conformance.hunt import seeded
+from expertcache_conformance.scenarios import endurance, every_sequence, every_set_sequence, long_counts, passes
 
 policies = pytest.mark.parametrize(
     "policy",
@@ -47,6 +48,11 @@ def test_generated_passes_by_layer(exam: Examination, policy: str) -> None:
 @policies
 def test_long_counts(exam: Examination, policy: str) -> None:
     exam.hunt(long_counts, *(exam.config(policy, slots=slots, layers=1, top_k=1) for slots in (2, 3)), volume=60)
+
+
+@policies
+def test_thousands_of_accesses_to_a_small_cache(exam: Examination, policy: str) -> None:
+    exam.exhaust(seeded(endurance, exam.config(policy, slots=5), 3))
 
 
 @policies

@@ -76,7 +76,9 @@ def test_room_retain_keeps_the_best_of_residents_and_event(exam: Examination) ->
 @pytest.mark.rule("XC-RES-004", "XC-RES-015", "XC-RES-017", "XC-RES-027")
 def test_leases_last_from_selection_to_release(exam: Examination) -> None:
     exam.events_only()
-    exam.hunt(scenarios.leases, exam.config(slots=5, capability="leases"), exam.config(slots=9, capability="leases"))
+    exam.hunt(
+        scenarios.leases, *(exam.config(slots=slots, experts=9, capability="leases") for slots in (5, 9)), volume=400
+    )
 
 
 @pytest.mark.rule("XC-RES-024")

@@ -38,6 +38,7 @@ BIGMOE_ON_EDGE = Profile(
     "route traces of Qwen3-30B-A3B and Gemma-4-26B-A4B at 4000 MiB, recorded by the engine",
     "what happens when one call alone exceeds the budget: the engine stays over it, this profile refuses the event",
 )
+"""BigMoeOnEdge's cache, exact to the row (XC-ENGINE-001)."""
 
 PROFILES: Mapping[str, Profile] = MappingProxyType({profile.name: profile for profile in (BIGMOE_ON_EDGE,)})
 """Profile name to profile."""

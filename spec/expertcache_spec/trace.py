@@ -94,7 +94,7 @@ def _invalid(event: Event, what: str, cure: str) -> InvalidTrace:
 
 
 def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value < 1 << 63
 
 
 def check_event(event: Event) -> None:
@@ -128,6 +128,8 @@ def check_event(event: Event) -> None:
             raise _invalid(
                 event, f"{name} contain NaN or infinity (XC-TRACE-004)", f"leave {name} out where they are unknown"
             )
+    if event.recorded is not None and not all(map(_is_count, event.recorded.bytes)):
+        raise _invalid(event, "recorded bytes are no counts", "give whole numbers of bytes from 0")
     if event.positions is not None and not (
         len(event.positions) == len(event.rows) and all(map(_is_count, event.positions))
     ):

@@ -48,7 +48,7 @@ def decode_header(record: object, where: str) -> Header:
         raise InvalidTrace(
             "not an expertcache trace", where=where, cure="convert it: expertcache trace convert --from FORMAT"
         )
-    if record.get("version") != VERSION:
+    if record.get("version") != VERSION or type(record["version"]) is not int:
         raise InvalidTrace(
             f"trace format version {record.get('version')!r}",
             where=where,
@@ -116,7 +116,8 @@ def decode_events(records: Iterable[tuple[str, object]], header: Header) -> Iter
         if ended:
             raise InvalidTrace("a record after the end mark", where=place, cure="two captures in one file? split them")
         if isinstance(record, dict) and "end" in record:
-            if record != {"end": True, "events": checker.events}:
+            types = (type(record["end"]), type(record.get("events")))
+            if record != {"end": True, "events": checker.events} or types != (bool, int):
                 raise InvalidTrace(
                     f"the end mark says {record}, {checker.events} events were read",
                     where=place,

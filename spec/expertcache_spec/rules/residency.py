@@ -105,7 +105,7 @@ RULES = (
          "mlx-serve#449, ds4 section 2.13", _S + "select"),
     Rule("XC-RES-025", "MUST",
          "Under room trim the event is loaded first and the cache then evicted down to the budget without taking the event's own keys; the overshoot is at most one event.",
-         "BigMoeOnEdge; on its recorded traces evict-before-load differs in 5 and 9 rows.",
+         "Reserve, then load, and load, then trim, are both real engines; their peaks differ by up to one event.",
          "BigMoeOnEdge 2d4f2b1", _M + "complete"),
     Rule("XC-RES-026", "MUST",
          "Under room retain the event is served whole and the cache then keeps the best of residents and event, the event's own keys being candidates like any other.",

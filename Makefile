@@ -1,0 +1,43 @@
+# Two commands do everything, set-up included: `make conformance` and `make test`.
+
+PYTHON ?= python3
+IMPL ?= expertcache_reference
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: conformance test nightly lint docs bench clean
+
+# One environment for everything, made again when the project's metadata changes.
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable '.[test,docs,lint]'
+	-$(BIN)/pip install --quiet --editable '.[oracle]'
+	touch $@
+
+conformance: $(VENV)/ready
+	$(BIN)/pytest conformance --impl $(IMPL)
+
+test: $(VENV)/ready
+	$(BIN)/pytest tests -n 2
+
+nightly: $(VENV)/ready
+	$(BIN)/pytest tests -n 2 --nightly
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+docs: $(VENV)/ready
+	$(BIN)/sphinx-build -W -n --keep-going -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W -n --keep-going -q -b doctest docs docs/_build/doctest
+	@echo "the book: docs/_build/html/index.html"
+
+bench: $(VENV)/ready
+	EXPERTCACHE_CONTRACTS=off $(BIN)/python -m tests.benchmarks
+
+clean:
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .expertcache-failures

@@ -1,0 +1,88 @@
+"""Features: when an implementation is right on plain passes and wrong here, what this program has that those have not.
+
+A budget that seems exceeded after a failed read, a victim too many under a split quota: the difference shows in room or
+recency, but the rule that broke is that of the feature. It is found by leaving features out, one kind at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from expertcache_conformance.adapters import Config, Implementation
+from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, Subject
+from expertcache_conformance.program import Program
+from expertcache_conformance.suspects import corpus
+from expertcache_spec.model import Budget, Geometry
+
+OF_FEATURE = {
+    "unpin": "XC-RES-019",
+    "fail": "XC-RES-016",
+    "seed": "XC-RES-020",
+    "prefetch": "XC-RES-021",
+    "resize": "XC-RES-011",
+    "reset": "XC-RES-022",
+    "rebind": "XC-RES-023",
+    "pin": "XC-RES-018",
+}
+"""Operation to the rule that is broken when it is what makes the difference, the particular before the general."""
+
+
+def blame(program: Program, implementation: Implementation) -> str | None:
+    """The rule of the feature without which the implementation answers as the specification does; None if none is."""
+    present = [*_operations(program), *_of_budget(program.config)]
+    if not present or not right_on_plain_passes(implementation, program.config):
+        return None
+    for rule, without in present:
+        if without is None or agrees(without, implementation):
+            return rule
+    return None
+
+
+def _operations(program: Program) -> Iterator[tuple[str, Program]]:
+    """For each kind of operation beside serving events, the program without it."""
+    present = {operation.op for operation in program.operations}
+    for kind in (kind for kind in OF_FEATURE if kind in present):
+        if kind == "fail":
+            kept = [attrs.evolve(o, op="complete") if o.op == kind else o for o in program.operations]
+        else:
+            dropped = ("pin", "unpin") if kind == "pin" else (kind,)
+            kept = [o for o in program.operations if o.op not in dropped]
+        yield OF_FEATURE[kind], attrs.evolve(program, operations=tuple(kept))
+
+
+def _of_budget(config: Config) -> Iterator[tuple[str, None]]:
+    """The rules that the configuration's budget brings into play."""
+    sizes = set(config.geometry.record_bytes or ())
+    if config.budget.is_zero:
+        yield "XC-RES-014", None
+    elif config.slots is not None and config.bytes is not None:
+        yield "XC-MODEL-003", None
+    elif config.bytes is not None and len(sizes) > 1:
+        yield "XC-MODEL-004", None
+    elif config.settings.scope == "layer" and (config.slots or 0) % len(config.geometry.routed):
+        yield "XC-MODEL-006", None
+
+
+def right_on_plain_passes(implementation: Implementation, config: Config) -> bool:
+    """Whether nothing differs on the fixed corpus, served in whole events under a plain slot budget."""
+    by_slots = "slots" in implementation.profile.budgets
+    model = Geometry(1, 8, min(config.geometry.top_k, 2), (1,))
+    if config.future is not None:
+        return False
+    plain = attrs.evolve(config, geometry=model, budget=Budget(slots=4) if by_slots else Budget(bytes=4))
+    return all(agrees(program, implementation) for program in corpus(plain, count=40))
+
+
+def agrees(program: Program, implementation: Implementation) -> bool:
+    """Whether hits, victims and refusals are the specification's, to the end of the program."""
+    try:
+        oracle, subject = Oracle(program.config), Subject(implementation, program.config)
+        return all(_told(oracle.apply(o)) == _told(subject.apply(o)) for o in program.operations)
+    except (Malformed, Crashed, KeyError):
+        return False
+
+
+def _told(answer: Answer) -> tuple[object, ...]:
+    return answer.hits, answer.victims, answer.bypassed, answer.error
