@@ -1,0 +1,60 @@
+"""The synthetic trace that every benchmark replays: 40 layers x 384 experts, top-6, skewed, with adjacent-token overlap."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+from expertcache_spec.model import Geometry
+from expertcache_spec.trace import Event, Trace
+
+LAYERS, EXPERTS, TOP_K = 40, 384, 6
+CAPACITY = 1889
+"""Slots that 17.5 GiB of 9,953,280-byte records are."""
+
+
+def routing(tokens: int, seed: int = 7) -> np.ndarray:
+    """Expert ids, tokens x layers x top-k: Zipf(0.7) over a permutation by layer, each kept from the last token with p = 0.455."""
+    rng = np.random.default_rng(seed)
+    weights = 1.0 / np.arange(1, EXPERTS + 1) ** 0.7
+    weights /= weights.sum()
+    out = np.empty((tokens, LAYERS, TOP_K), dtype=np.int64)
+    order = [rng.permutation(EXPERTS) for _ in range(LAYERS)]
+    for layer in range(LAYERS):
+        drawn = order[layer][rng.choice(EXPERTS, size=tokens * 24, p=weights)].tolist()
+        keep = (rng.random((tokens, TOP_K)) < 0.455).tolist()
+        place, last = 0, []
+        for token in range(tokens):
+            row = [expert for expert, kept in zip(last, keep[token], strict=False) if kept]
+            while len(row) < TOP_K:
+                expert = drawn[place % len(drawn)]
+                place += 1
+                if expert not in row:
+                    row.append(expert)
+            out[token, layer] = last = row
+    return out
+
+
+def as_trace(ids: np.ndarray) -> Trace:
+    """The routing as decode passes of one stream."""
+    events = tuple(
+        Event(layer, (tuple(row),), pass_index=token)
+        for token, layers in enumerate(ids.tolist())
+        for layer, row in enumerate(layers)
+    )
+    return Trace(Geometry(LAYERS, EXPERTS, TOP_K), events, "synthetic")
+
+
+def as_oracle_general(ids: np.ndarray, path: Path) -> None:
+    """The same lookups as a libCacheSim oracleGeneral file: time, id, size, index of the next access."""
+    flat = (ids + np.arange(LAYERS)[None, :, None] * EXPERTS + 1).reshape(-1).tolist()
+    following: list[int] = [-1] * len(flat)
+    seen: dict[int, int] = {}
+    for index in range(len(flat) - 1, -1, -1):
+        following[index] = seen.get(flat[index], -2) + 1
+        seen[flat[index]] = index
+    record = struct.Struct("<IQIq")
+    with path.open("wb") as file:
+        for index, (key, after) in enumerate(zip(flat, following, strict=True)):
+            file.write(record.pack(index + 1, key, 1, after))
