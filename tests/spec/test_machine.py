@@ -127,7 +127,7 @@ class AnyOrder(RuleBasedStateMachine):
 MACHINE_RULES = pytest.mark.rule(
     "XC-RES-001", "XC-RES-002", "XC-RES-003", "XC-RES-004", "XC-RES-005", "XC-RES-008", "XC-RES-009", "XC-RES-010",
     "XC-RES-011", "XC-RES-012", "XC-RES-013", "XC-RES-014", "XC-RES-015", "XC-RES-016", "XC-RES-017", "XC-RES-018",
-    "XC-RES-020", "XC-RES-021", "XC-RES-022", "XC-RES-023", "XC-RES-024", "XC-RES-027", "XC-RES-028",
+    "XC-RES-020", "XC-RES-021", "XC-RES-022", "XC-RES-023", "XC-RES-024", "XC-RES-027", "XC-RES-028", "XC-EVICT-003",
 )  # fmt: skip
 
 

@@ -255,3 +255,20 @@ def test_a_prefetch_that_a_later_wave_uses_is_useful() -> None:
     assert cache.resume(first).hits == keys(2)
     assert cache.counters.prefetch_useful == 1
     assert audit(cache) == []
+
+
+@pytest.mark.rule("XC-EVICT-003", "XC-RES-025", "XC-RES-026")
+@pytest.mark.parametrize("room", ["reserve", "trim", "retain"])
+def test_no_victim_is_chosen_between_the_reads_of_an_event(room: str) -> None:
+    cache = machine(3, room=room)
+    load(cache, 7, 8, 9)
+    selection = cache.select(event(0, 1, 2))
+    landed = [cache.complete(key).victims for key in selection.reads]
+    ended = cache.release(selection.ticket).victims
+    chosen = [selection.victims, *landed, ended]
+    assert [len(victims) for victims in chosen] == {
+        "reserve": [3, 0, 0, 0, 0],
+        "trim": [0, 0, 0, 3, 0],
+        "retain": [0, 0, 0, 0, 3],
+    }[room]
+    assert cache.residents() == set(keys(0, 1, 2))

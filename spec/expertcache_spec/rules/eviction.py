@@ -14,7 +14,7 @@ RULES = (
          "Orders that are not total panic, or differ from run to run.",
          "Micro-Expert-Router@a8c30dc", _E + ".base:Declarative.victim"),
     Rule("XC-EVICT-003", "MUST",
-         "The records of one event are chosen together: all victims of an event are chosen before any of its reads starts.",
+         "The records of one event are chosen together: all its victims are chosen before any of its reads starts (room reserve) or after all of them have ended (trim, retain), never in between.",
          "Single-key Belady evicts a co-requested expert before its step ends in 23 % of steps.",
          "libCacheSim measurement; ds4 section 11", "expertcache_spec.residency.selecting:Selecting.select"),
     Rule("XC-EVICT-004", "MUST",
