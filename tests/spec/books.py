@@ -221,6 +221,7 @@ class Watched:
         """Select the next event of that layer; one that cannot ever fit is given up, unless its policy must see it."""
         event = self.coming[layer][0]
         expected = self.books.expect(layer, event.keys)
+        self.alive(expected)
         selection = self.both(lambda machine: machine.select(event), expected.refusal)
         if expected.refusal is None:
             self.coming[layer].popleft()
@@ -232,11 +233,18 @@ class Watched:
         """Select the next wave."""
         layer, ready = selection.event.layer, selection in self.unfinished and selection.ticket not in self.books.leases
         expected = self.books.expect(layer, selection.deferred) if ready else Expected([], [], [])
+        self.alive(expected)
         refusal = expected.refusal if ready else errors.WrongState
         wave = self.both(lambda machine: machine.resume(selection), refusal)
         if refusal is None:
             self.unfinished.remove(selection)
             self.selected(wave, selection.deferred, expected, first=False)
+
+    def alive(self, expected: Expected) -> None:
+        """Nobody waits for a release that will not come, and every wave serves something (XC-RES-024, XC-RES-013)."""
+        if not self.books.leases and not self.books.flying:
+            assert expected.refusal not in (errors.MustWait, errors.NoVictim)
+        assert not expected.deferred or expected.hits or expected.joined or expected.reads
 
     def selected(self, selection: Selection, keys: tuple[Key, ...], expected: Expected, *, first: bool) -> None:
         """Hold a selection against what was expected of it, and book it."""

@@ -272,3 +272,17 @@ def test_no_victim_is_chosen_between_the_reads_of_an_event(room: str) -> None:
         "retain": [0, 0, 0, 0, 3],
     }[room]
     assert cache.residents() == set(keys(0, 1, 2))
+
+
+@pytest.mark.rule("XC-RES-013", "XC-METRIC-001")
+def test_a_miss_that_a_later_wave_bypasses_is_counted_as_not_kept() -> None:
+    cache = machine(2, overflow="waves", no_victim="bypass")
+    first = cache.select(event(0, 1, 2))
+    for key in first.reads:
+        cache.complete(key)
+    cache.release(first.ticket)
+    cache.select(event(0, 1, stream=1))
+    assert cache.resume(first).bypassed == keys(2)
+    row = cache.counters.total()
+    assert (row.misses, row.admissions, row.refused, row.bypassed, row.reads) == (3, 2, 1, 0, 3)
+    assert audit(cache) == []

@@ -77,8 +77,8 @@ class Selecting(State):
             self.ledger.used(selection)
         for key in selection.victims:
             self.ledger.evicted(key, event)
-        for key in bypassed:
-            self.ledger.read(event, key, self.size(event.layer))
+        for key in bypassed:  # in a later wave the key has been counted as a miss already: one that is not kept
+            self.ledger.read(event, key, self.size(event.layer), refused=not first)
         for key in selection.refused:
             self.ledger.read(event, key, self.size(event.layer), refused=True)
         return selection
