@@ -16,7 +16,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-
 from tests.benchmarks.traces import as_oracle_general, routing
 
 PEERS = ("libcachesim_plugin_lru", "libcachesim_native_lru", "cachetools_lru")

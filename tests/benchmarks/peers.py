@@ -1,4 +1,4 @@
-"""The peers, each timed in a process of its own: `python -m tests.benchmarks.peers NAME TRACE` prints CPU seconds and misses."""
+"""The peers, each in a process of its own: `python -m tests.benchmarks.peers NAME TRACE` prints CPU seconds, misses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from tests.benchmarks.traces import CAPACITY
 
 

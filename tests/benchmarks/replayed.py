@@ -1,4 +1,4 @@
-"""The specification's replay, timed: `python -m tests.benchmarks.replayed POLICY TOKENS` prints CPU seconds and misses."""
+"""The specification's replay: `python -m tests.benchmarks.replayed POLICY TOKENS` prints CPU seconds and misses."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 import sys
 import time
 
+from tests.benchmarks.traces import CAPACITY, as_trace, routing
+
 from expertcache_spec.model import Budget
 from expertcache_spec.replay import Replay
-
-from tests.benchmarks.traces import CAPACITY, as_trace, routing
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The synthetic trace that every benchmark replays: 40 layers x 384 experts, top-6, skewed, with adjacent-token overlap."""
+"""The synthetic trace of the benchmarks: 40 layers x 384 experts, top-6, skewed, with adjacent-token overlap."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import numpy as np
+
 from expertcache_spec.model import Geometry
 from expertcache_spec.trace import Event, Trace
 
@@ -15,7 +16,7 @@ CAPACITY = 1889
 
 
 def routing(tokens: int, seed: int = 7) -> np.ndarray:
-    """Expert ids, tokens x layers x top-k: Zipf(0.7) over a permutation by layer, each kept from the last token with p = 0.455."""
+    """Expert ids, tokens x layers x top-k: Zipf(0.7) by layer, each kept from the last token with p = 0.455."""
     rng = np.random.default_rng(seed)
     weights = 1.0 / np.arange(1, EXPERTS + 1) ** 0.7
     weights /= weights.sum()
