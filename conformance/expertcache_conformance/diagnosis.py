@@ -197,8 +197,8 @@ def _room(case: Case) -> Verdict | None:
     part = machine.part_of(case.event.layer)
     size = machine.size(case.event.layer)
     loaded = got.misses - got.refused - got.joined
-    freed = sum(part.sizes.get(victim, size) for victim in got.victims)
-    slots = len(part.sizes) + len(loaded) - len(got.victims)
+    freed = sum(part.size_of(victim) if part.has(victim) else size for victim in got.victims)
+    slots = part.used_slots + len(loaded) - len(got.victims)
     taken = part.used_bytes + len(loaded) * size - freed
     rule = "XC-RES-025" if case.settings.room == "trim" else "XC-RES-010"
     after_step = case.operation.op == "step" or case.settings.room == "reserve"

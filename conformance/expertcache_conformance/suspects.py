@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import attrs
 
@@ -12,136 +13,45 @@ from expertcache_conformance.adapters import Config, Implementation
 from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, Subject
 from expertcache_conformance.program import Program
 from expertcache_conformance.scenarios import long_counts, pressure
-from expertcache_spec.eviction import POLICIES, Policy
-from expertcache_spec.eviction.lfu import Lfu, LfuReset
-from expertcache_spec.eviction.lru import Lru
+from expertcache_spec.eviction import Declarative, Past, fifo, lfu, lru
+from expertcache_spec.eviction.base import Order
 from expertcache_spec.model import Budget, Geometry, Key
-from expertcache_spec.residency import Residency
-from expertcache_spec.trace import Event
+from expertcache_spec.residency import Residency, Settings
 
 Suspect = tuple[str, str, Callable[[Config], Oracle]]
 """The rule it breaks, what it does in words, and the machine that does it."""
 
 
-@attrs.define(slots=False)
-class InsertsAtTheOldEnd(Lru):
-    """LRU whose inserts come in as the least recent."""
-
-    fresh: list[Key] = attrs.field(factory=list)
-
-    def insert(self, key: Key, now: int) -> None:
-        """Remember the insert until the event settles."""
-        super().insert(key, now)
-        self.fresh.append(key)
-
-    def settle(self, keys: Sequence[Key]) -> None:
-        """Touch the hits; file the inserts at the old end."""
-        super().settle([key for key in keys if key not in self.fresh])
-        for key in self.fresh:
-            self.recency.move_to_end(key, last=False)
-        self.fresh.clear()
+def insert_at_the_old_end(past: Past, key: Key) -> tuple[Any, ...]:
+    """LRU, but what was inserted and not touched since comes before everything else, the latest first."""
+    fresh = past.uses[key] == 1
+    return (not fresh, -past.touched[key] if fresh else past.touched[key])
 
 
-class _Ties:
-    """A stamp that the insert decides, whatever was touched since: its number in order of insertion."""
-
-    first: dict[Key, int]
-
-    def stamp(self, key: Key, fresh: bool) -> int:
-        """The number of the key's insert; `fresh` gives it the next one."""
-        if fresh:
-            self.first[key] = 1 + max(self.first.values(), default=0)
-        return self.first[key]
-
-
-@attrs.define(slots=False)
-class LfuInsertionTies(Lfu, _Ties):
-    """LFU that breaks ties by age of insertion."""
-
-    first: dict[Key, int] = attrs.field(factory=dict)
-
-    def hit(self, key: Key, now: int) -> None:
-        """Count, and keep the stamp."""
-        super().hit(key, self.stamp(key, fresh=False))
-
-    def insert(self, key: Key, now: int) -> None:
-        """Stamp the insert."""
-        super().insert(key, self.stamp(key, fresh=True))
-
-
-@attrs.define(slots=False)
-class LfuNewestTies(Lfu):
-    """LFU that breaks ties towards the most recent."""
-
-    def _place(self, key: Key, count: int, now: int) -> None:
-        super()._place(key, count, -now)
-
-
-@attrs.define(slots=False)
-class LfuCeiling(Lfu):
-    """LFU whose counts stop at 15."""
-
-    ceiling: ClassVar[int] = 15
-
-    def _place(self, key: Key, count: int, now: int) -> None:
-        super()._place(key, min(count, self.ceiling), now)
-
-
-@attrs.define(slots=False)
-class LfuHitsOnly(Lfu):
-    """LFU that counts hits and forgets the misses."""
-
-    def begin(self, event: Event) -> None:
-        """Count nothing yet."""
-
-    def hit(self, key: Key, now: int) -> None:
-        """Count the hit."""
-        self.counts[key] = self.counts.get(key, 0) + 1
-        super().hit(key, now)
-
-
-@attrs.define(slots=False)
-class LfuResetInsertionTies(LfuReset, _Ties):
-    """LFU-reset that breaks ties by age of insertion."""
-
-    first: dict[Key, int] = attrs.field(factory=dict)
-
-    def hit(self, key: Key, now: int) -> None:
-        """Count, and keep the stamp."""
-        super().hit(key, self.stamp(key, fresh=False))
-
-    def insert(self, key: Key, now: int) -> None:
-        """Stamp the insert."""
-        super().insert(key, self.stamp(key, fresh=True))
-
-
-@attrs.define(slots=False)
-class LfuResetNewestTies(LfuReset):
-    """LFU-reset that breaks ties towards the most recent."""
-
-    def _place(self, key: Key, count: int, now: int) -> None:
-        super()._place(key, count, -now)
-
-
-POLICY_SUSPECTS: dict[str, tuple[tuple[str, str, Callable[[], Policy]], ...]] = {
-    "fifo": (("XC-EVICT-010", "is LRU", POLICIES["lru"].indexed),),
+POLICY_SUSPECTS: dict[str, tuple[tuple[str, str, Order], ...]] = {
+    "fifo": (("XC-EVICT-010", "is LRU", lru.order),),
     "lru": (
-        ("XC-EVICT-021", "is FIFO: a hit does not refresh", POLICIES["fifo"].indexed),
-        ("XC-EVICT-022", "inserts at the least recent end", InsertsAtTheOldEnd),
+        ("XC-EVICT-021", "is FIFO: a hit does not refresh", fifo.order),
+        ("XC-EVICT-022", "inserts at the least recent end", insert_at_the_old_end),
     ),
     "lfu": (
-        ("XC-EVICT-031", "drops the count at eviction", LfuReset),
-        ("XC-EVICT-032", "breaks ties by insertion", LfuInsertionTies),
-        ("XC-EVICT-032", "breaks ties towards the most recent", LfuNewestTies),
-        ("XC-EVICT-033", "stops counting at 15", LfuCeiling),
-        ("XC-EVICT-033", "counts hits only", LfuHitsOnly),
+        ("XC-EVICT-031", "drops the count at eviction", lfu.order_reset),
+        ("XC-EVICT-032", "breaks ties by insertion", lambda past, key: (past.requests[key], past.inserted[key])),
+        ("XC-EVICT-032", "breaks ties to the newest", lambda past, key: (past.requests[key], -past.touched[key])),
+        ("XC-EVICT-033", "stops counting at 15", lambda past, key: (min(15, past.requests[key]), past.touched[key])),
+        (
+            "XC-EVICT-033",
+            "counts hits only",
+            lambda past, key: (past.requests[key] - past.inserts[key], past.touched[key]),
+        ),
     ),
     "lfu-reset": (
-        ("XC-EVICT-041", "keeps the count across evictions", Lfu),
-        ("XC-EVICT-042", "breaks ties by insertion", LfuResetInsertionTies),
-        ("XC-EVICT-042", "breaks ties towards the most recent", LfuResetNewestTies),
+        ("XC-EVICT-041", "keeps the count across evictions", lfu.order),
+        ("XC-EVICT-042", "breaks ties by insertion", lambda past, key: (past.uses[key], past.inserted[key])),
+        ("XC-EVICT-042", "breaks ties to the newest", lambda past, key: (past.uses[key], -past.touched[key])),
     ),
 }
+"""Policy to its suspects: the rule that one breaks, what it does in words, and the order that it keeps."""
 
 SETTING_SUSPECTS = (
     ("XC-RES-006", "touch", {"router": "hits_first", "hits_first": "router"}),
@@ -151,17 +61,20 @@ SETTING_SUSPECTS = (
 
 def suspects(config: Config) -> Iterator[Suspect]:
     """Everything that differs from `config` in one sentence."""
-    for rule, words, factory in POLICY_SUSPECTS.get(config.policy, ()):
-        yield rule, words, lambda c, factory=factory: _oracle(c, factory)  # type: ignore[misc]
+    for rule, words, order in POLICY_SUSPECTS.get(config.policy, ()):
+        yield rule, words, partial(_keeping, order)
     for rule, name, other in SETTING_SUSPECTS:
         value = other[getattr(config.settings, name)]
         changes: dict[str, Any] = {name: value}
-        flipped = attrs.evolve(config.settings, **changes)
-        yield rule, f"has {name} {value}", lambda c, s=flipped: Oracle(attrs.evolve(c, settings=s))  # type: ignore[misc]
+        yield rule, f"has {name} {value}", partial(_with_settings, attrs.evolve(config.settings, **changes))
 
 
-def _oracle(config: Config, factory: Callable[[], Policy]) -> Oracle:
-    return Oracle(config, Residency(config.geometry, config.budget, factory, config.settings))
+def _keeping(order: Order, config: Config) -> Oracle:
+    return Oracle(config, Residency(config.geometry, config.budget, lambda: Declarative(order), config.settings))
+
+
+def _with_settings(settings: Settings, config: Config) -> Oracle:
+    return Oracle(attrs.evolve(config, settings=settings))
 
 
 def corpus(config: Config, count: int = 80) -> list[Program]:

@@ -20,7 +20,8 @@ from expertcache_reference.traces.bulk import COLUMNS, HAS
 from expertcache_spec.engines import BIGMOE_ON_EDGE, mismatches
 from expertcache_spec.metrics import Row
 from expertcache_spec.model import Budget, parse_size
-from expertcache_spec.replay import Replay, Step, run_event
+from expertcache_spec.replay import Replay, run_event
+from expertcache_spec.residency import Step
 from expertcache_spec.trace import Trace, sequential
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from expertcache_spec import SPEC_VERSION
 from expertcache_spec.eviction import POLICIES, make
 from expertcache_spec.model import Budget, Geometry, Key
-from expertcache_spec.replay import Step, run_event
-from expertcache_spec.residency import SETTINGS, Ended, Progress, Residency, Selection, Settings
+from expertcache_spec.replay import run_event
+from expertcache_spec.residency import SETTINGS, Ended, Progress, Residency, Selection, Settings, Step
 from expertcache_spec.trace import Event
 
 PROFILE = {

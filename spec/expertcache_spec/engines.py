@@ -10,8 +10,7 @@ import attrs
 
 from expertcache_spec.errors import InvalidTrace, UnknownName
 from expertcache_spec.model import Key
-from expertcache_spec.replay import Step
-from expertcache_spec.residency import Settings
+from expertcache_spec.residency import Settings, Step
 from expertcache_spec.trace import Event
 
 

@@ -6,6 +6,7 @@ decode and verify are never blended silently.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -72,7 +73,7 @@ class Counters:
     are the most that was ever held, reserved and in-flight records included.
     """
 
-    rows: dict[RowKey, Row] = attrs.field(factory=dict)
+    buckets: dict[tuple[str, bool], defaultdict[int, Row]] = attrs.field(factory=dict)
     seeds: int = 0
     seed_bytes: int = 0
     prefetched: int = 0
@@ -89,13 +90,17 @@ class Counters:
     peak_slots: int = 0
     peak_bytes: int = 0
 
-    def row(self, phase: str, first_token: bool, layer: int) -> Row:
-        """The row booked under (phase, first_token, layer), made on first use."""
-        key = RowKey(phase, first_token, layer)
-        row = self.rows.get(key)
-        if row is None:
-            row = self.rows[key] = Row()
-        return row
+    def bucket(self, phase: str, first_token: bool) -> defaultdict[int, Row]:
+        """Layer to row, for one phase and kind of token; rows are made on first use."""
+        found = self.buckets.get((phase, first_token))
+        if found is None:
+            found = self.buckets[phase, first_token] = defaultdict(Row)
+        return found
+
+    @property
+    def rows(self) -> dict[RowKey, Row]:
+        """Every row under its full key."""
+        return {RowKey(*kind, layer): row for kind, bucket in self.buckets.items() for layer, row in bucket.items()}
 
     def _sum(self, chosen: Iterable[Row]) -> Row:
         total = Row()
@@ -110,8 +115,8 @@ class Counters:
     def by(self, name: Callable[[RowKey], object]) -> dict[object, Row]:
         """Rows summed by `name` of their key, in order of name."""
         groups: dict[object, list[Row]] = {}
-        for key in sorted(self.rows):
-            groups.setdefault(name(key), []).append(self.rows[key])
+        for key, row in sorted(self.rows.items(), key=lambda item: item[0]):
+            groups.setdefault(name(key), []).append(row)
         return {group: self._sum(rows) for group, rows in groups.items()}
 
     def per_layer(self) -> dict[object, Row]:

@@ -12,28 +12,19 @@ from expertcache_spec.errors import UnknownName, WrongState
 from expertcache_spec.eviction import Form, card, make
 from expertcache_spec.metrics import Counters, Row
 from expertcache_spec.model import Budget, Geometry, Key
-from expertcache_spec.residency import Residency, Settings
+from expertcache_spec.residency import Residency, Settings, Step
 from expertcache_spec.trace import Event, Trace, sequential
 
 Mode = Literal["event", "sequential"]
 MODES: tuple[Mode, ...] = ("event", "sequential")
 
 
-@attrs.frozen(slots=False)
-class Step:
-    """What one event did, in the terms in which implementations are compared.
-
-    Every tuple is in router order but `victims`, which are in the order chosen. refused: served, not kept.
-    """
-
-    hits: tuple[Key, ...] = ()
-    misses: tuple[Key, ...] = ()
-    victims: tuple[Key, ...] = ()
-    bypassed: tuple[Key, ...] = ()
-    refused: tuple[Key, ...] = ()
-
-
 def run_event(machine: Residency, event: Event) -> Step:
+    """Serve the event whole: the short way where the machine offers it, else part by part."""
+    return machine.serve(event) or run_by_parts(machine, event)
+
+
+def run_by_parts(machine: Residency, event: Event) -> Step:
     """Select, complete every read, release; wave after wave where the event is served so."""
     selection = first = machine.select(event)
     victims: list[Key] = list(first.victims)

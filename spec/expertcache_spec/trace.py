@@ -59,6 +59,8 @@ class Event:
     recorded: Recorded | None = None
     keys: tuple[Key, ...] = attrs.field(init=False, eq=False, repr=False)
     """The distinct keys, in order of first appearance: the lookups of the event."""
+    highest: int = attrs.field(init=False, eq=False, repr=False)
+    """The highest expert id of the event."""
     has_repeats: bool = attrs.field(init=False, eq=False, repr=False)
     """Whether some expert is asked for by more than one row."""
 
@@ -67,6 +69,7 @@ class Event:
         layer = self.layer
         distinct = self.rows[0] if len(self.rows) == 1 else tuple(dict.fromkeys(e for row in self.rows for e in row))
         object.__setattr__(self, "keys", tuple([Key(layer, expert) for expert in distinct]))
+        object.__setattr__(self, "highest", max(distinct))
         object.__setattr__(self, "has_repeats", sum(map(len, self.rows)) != len(distinct))
         if self.recorded is not None and not len(self.recorded.hits) == len(self.recorded.bytes) == len(distinct):
             raise _invalid(

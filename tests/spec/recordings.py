@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from expertcache_spec.model import Budget, Geometry
-from expertcache_spec.replay import Replay, Step
-from expertcache_spec.residency import Settings
+from expertcache_spec.replay import Replay
+from expertcache_spec.residency import Settings, Step
 from expertcache_spec.trace import Event, Recorded, Trace
 
 DATA = Path(__file__).parents[1] / "data"

@@ -12,8 +12,8 @@ from expertcache_spec.errors import ExpertCacheError
 from expertcache_spec.eviction import POLICIES, Form
 from expertcache_spec.metrics import Counters
 from expertcache_spec.model import Budget, Key
-from expertcache_spec.replay import Replay, Step, run_event
-from expertcache_spec.residency import Residency, Settings, audit
+from expertcache_spec.replay import Replay, run_event
+from expertcache_spec.residency import Residency, Settings, Step, audit
 from expertcache_spec.trace import Event, Trace
 
 from .strategies import Case

@@ -14,8 +14,8 @@ from itertools import permutations, product
 
 from expertcache_spec.eviction import POLICIES, Form, make
 from expertcache_spec.model import Budget, Geometry
-from expertcache_spec.replay import Step, run_event
-from expertcache_spec.residency import Residency, Settings
+from expertcache_spec.replay import run_event
+from expertcache_spec.residency import Residency, Settings, Step
 from expertcache_spec.trace import Event
 
 Row = tuple[int, ...]

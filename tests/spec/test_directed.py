@@ -6,20 +6,20 @@ below is a policy that a plausible mistake makes; some directed trace must tell 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 import pytest
 
-from expertcache_spec.eviction import POLICIES, Policy, make
+from expertcache_spec.eviction import POLICIES, Declarative, Past, Policy, make
+from expertcache_spec.eviction.base import Order
 from expertcache_spec.eviction.belady import Belady, by_layer, next_uses
 from expertcache_spec.eviction.fifo import Fifo
-from expertcache_spec.eviction.lfu import Lfu, LfuReset
 from expertcache_spec.eviction.lru import Lru
 from expertcache_spec.model import Budget, Key
-from expertcache_spec.replay import Step, run_event
-from expertcache_spec.residency import Residency, Settings
+from expertcache_spec.replay import run_event
+from expertcache_spec.residency import Residency, Settings, Step
 from expertcache_spec.trace import Event, Trace, decode_trace
 
 from .running import experts, steps
@@ -126,106 +126,61 @@ class LruThatStampsEventsNotKeys(Lru):
 
 class LruThatTouchesMissesFirst(Lru):
     def settle(self, keys: Sequence[Key]) -> None:
-        super().settle(sorted(keys, key=lambda key: key in self.hits))
+        super().settle(sorted(keys, key=lambda key: key in self.asked))
 
-    def begin(self, event: Event) -> None:
-        self.hits: set[Key] = set()
-
-    def hit(self, key: Key, now: int) -> None:
-        self.hits.add(key)
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        self.asked = set(keys)
 
 
 class FifoThatReinsertsHits(Fifo):
-    def hit(self, key: Key, now: int) -> None:
-        self.queue[key] = self.queue.pop(key)
-
-
-class FifoThatKeepsThePlaceOfTheDeparted(Fifo):
-    places: dict[Key, int] = {}  # noqa: RUF012 (cleared by each use)
-
-    def insert(self, key: Key, now: int) -> None:
-        self.places.setdefault(key, now)
-        super().insert(key, now)
-        self.queue = dict(sorted(self.queue.items(), key=lambda item: self.places[item[0]]))
-
-
-class LfuThatSaturates(Lfu):
-    def begin(self, event: Event) -> None:
-        super().begin(event)
-        self.counts.update({key: min(15, self.counts[key]) for key in event.keys})
-
-
-class LfuThatCountsHitsOnly(Lfu):
-    def begin(self, event: Event) -> None:
-        pass
-
-    def hit(self, key: Key, now: int) -> None:
-        self.counts[key] = self.counts.get(key, 0) + 1
-        super().hit(key, now)
-
-
-class LfuThatForgetsTheEvicted(Lfu):
-    def evict(self, key: Key) -> None:
-        super().evict(key)
-        self.counts.pop(key, None)
-
-
-class LfuThatBreaksTiesByInsertion(Lfu):
-    def hit(self, key: Key, now: int) -> None:
-        super().hit(key, self.entries[key][1])
-
-
-class LfuThatBreaksTiesTowardsTheRecent(Lfu):
-    def _place(self, key: Key, count: int, now: int) -> None:
-        super()._place(key, count, -now)
-
-
-class LfuResetThatKeepsCounts(LfuReset):
-    def insert(self, key: Key, now: int) -> None:
-        self.kept = {**getattr(self, "kept", {}), key: getattr(self, "kept", {}).get(key, 0) + 1}
-        self._place(key, self.kept[key], now)
-
-    def hit(self, key: Key, now: int) -> None:
-        super().hit(key, now)
-        self.kept[key] = self.entries[key][0]
-
-
-class LfuResetThatBreaksTiesByInsertion(LfuReset):
-    def hit(self, key: Key, now: int) -> None:
-        self._place(key, self.entries[key][0] + 1, self.entries[key][1])
-
-
-class BeladyThatEvictsTheSoonest(Belady):
-    def victim(self, held: Any, incoming: Key | None) -> Key | None:
-        return next((key for _, key in reversed(self.index) if key not in held), None)
-
-
-class BeladyThatBreaksTiesTowardsTheHighest(Belady):
-    def insert(self, key: Key, now: int) -> None:
-        self.entries[key] = entry = (-self._next(key), Key(-key.layer, -key.expert))
-        self.index.add(entry)
-
-    def victim(self, held: Any, incoming: Key | None) -> Key | None:
-        found = (Key(-key.layer, -key.expert) for _, key in self.index)
-        return next((key for key in found if key not in held), None)
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        for key in keys:
+            self.queue[key] = self.queue.pop(key)
 
 
 class BeladyThatNeverLooksAgain(Belady):
-    def hit(self, key: Key, now: int) -> None:
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         pass
 
 
+def declared(name: str, order: Order, *, offline: bool = False) -> type[Any]:
+    """A mutant that is a rule: the order functions of the chapter with one thing changed."""
+
+    def build(events: Sequence[Event] = ()) -> Policy:
+        return Declarative(order, Past(future=list(events) if offline else None))
+
+    return type(name, (), {"offline": offline, "build": staticmethod(build)})
+
+
+def soonest(past: Past, key: Key) -> tuple[Any, ...]:
+    return (past.next_use(key),)
+
+
+def highest(past: Past, key: Key) -> tuple[Any, ...]:
+    return (-past.next_use(key), -key.layer, -key.expert)
+
+
 MUTANTS: dict[str, list[type[Any]]] = {
-    "fifo": [FifoThatReinsertsHits, FifoThatKeepsThePlaceOfTheDeparted],
+    "fifo": [FifoThatReinsertsHits],
     "lru": [
         LruThatNeverTouches, LruThatLosesEveryThousandthTouch, LruThatStampsEventsNotKeys, LruThatTouchesMissesFirst,
     ],
     "lfu": [
-        LfuThatSaturates, LfuThatCountsHitsOnly, LfuThatForgetsTheEvicted, LfuThatBreaksTiesByInsertion,
-        LfuThatBreaksTiesTowardsTheRecent,
+        declared("LfuThatSaturates", lambda past, key: (min(15, past.requests[key]), past.touched[key])),
+        declared("LfuThatCountsHitsOnly", lambda past, key: (past.requests[key] - past.inserts[key],)),
+        declared("LfuThatForgetsTheEvicted", lambda past, key: (past.uses[key], past.touched[key])),
+        declared("LfuThatBreaksTiesByInsertion", lambda past, key: (past.requests[key], past.inserted[key])),
+        declared("LfuThatBreaksTiesTowardsTheRecent", lambda past, key: (past.requests[key], -past.touched[key])),
     ],
-    "lfu-reset": [LfuResetThatKeepsCounts, LfuResetThatBreaksTiesByInsertion],
-    "belady": [BeladyThatEvictsTheSoonest, BeladyThatBreaksTiesTowardsTheHighest, BeladyThatNeverLooksAgain],
+    "lfu-reset": [
+        declared("LfuResetThatKeepsCounts", lambda past, key: (past.requests[key], past.touched[key])),
+        declared("LfuResetThatBreaksTiesByInsertion", lambda past, key: (past.uses[key], past.inserted[key])),
+    ],
+    "belady": [
+        declared("BeladyThatEvictsTheSoonest", soonest, offline=True),
+        declared("BeladyThatBreaksTiesTowardsTheHighest", highest, offline=True),
+        BeladyThatNeverLooksAgain,
+    ],
 }  # fmt: skip
 
 
@@ -238,11 +193,11 @@ def replayed_with(policy: Policy, case: Directed) -> list[Step]:
 
 def fresh(mutant: type[Any], case: Directed) -> Policy:
     """The mutant, ready for that trace."""
-    FifoThatKeepsThePlaceOfTheDeparted.places.clear()
-    if issubclass(mutant, Belady):
-        events = trace_of(case).events
-        return mutant(next_uses(events), by_layer(events))
-    return mutant()  # type: ignore[no-any-return]
+    events = trace_of(case).events
+    if hasattr(mutant, "build"):
+        return mutant.build(events)  # type: ignore[no-any-return]
+    made: Policy = mutant(next_uses(events), by_layer(events)) if issubclass(mutant, Belady) else mutant()
+    return made
 
 
 @pytest.mark.parametrize(

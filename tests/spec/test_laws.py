@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from expertcache_spec.eviction import POLICIES, make
 from expertcache_spec.metrics import Counters, Row
 from expertcache_spec.model import Budget, Geometry, Key
-from expertcache_spec.replay import Step, replay
-from expertcache_spec.residency import Residency, Selection, Settings
+from expertcache_spec.replay import replay
+from expertcache_spec.residency import Residency, Selection, Settings, Step
 from expertcache_spec.trace import Event, Trace
 
 from .running import outcomes, steps
@@ -137,7 +137,7 @@ def test_renaming_the_experts_renames_the_steps(policy: str) -> None:
             return tuple(Key(key.layer, names[key.expert]) for key in keys)
 
         original = steps(case.trace, policy, case.budget, case.settings)
-        assert [Step(*map(rename, attrs.astuple(step, recurse=False))) for step in original] == renamed
+        assert [Step(*map(rename, step)) for step in original] == renamed
 
 
 @pytest.mark.parametrize("policy", ONLINE)
@@ -170,7 +170,7 @@ def served(case: Case, policy: str, random: Random | None) -> tuple[list[Any], C
             if random:
                 random.shuffle(reads)
             evicted = [key for read in reads for key in machine.complete(read).victims]
-            found.append((attrs.astuple(wave, recurse=False)[1:], evicted, machine.release(wave.ticket)))
+            found.append((tuple(wave)[1:], evicted, machine.release(wave.ticket)))
             if wave.deferred:
                 waves.append(machine.resume(wave))
     return found, machine.counters, machine.residents()

@@ -153,7 +153,7 @@ def test_the_peak_includes_the_overshoot_of_trim_and_retain_and_nothing_else() -
 def test_a_broken_identity_is_named(broken: dict[str, int], rule: str) -> None:
     counters = Counters()
     for name, value in broken.items():
-        setattr(counters.row("decode", False, 0), name, value)
+        setattr(counters.bucket("decode", False)[0], name, value)
     assert broken_identities(counters, 0) == [rule]
 
 

@@ -14,8 +14,8 @@ from expertcache_spec.errors import EventTooLarge, WrongState
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.metrics import Counters
 from expertcache_spec.model import Budget, Geometry
-from expertcache_spec.replay import Replay, Step, as_dict, replay, run_event
-from expertcache_spec.residency import Settings
+from expertcache_spec.replay import Replay, as_dict, replay, run_event
+from expertcache_spec.residency import Settings, Step
 from expertcache_spec.trace import Event, Trace, decode_trace, sequential
 
 from .running import outcomes, python

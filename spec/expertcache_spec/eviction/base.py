@@ -10,7 +10,7 @@ indexed class beside it must choose the same victims, step by step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -31,6 +31,8 @@ class Policy:
     """
 
     name: ClassVar[str] = ""
+    stamped: ClassVar[bool] = True
+    """Whether the policy looks at stamps; one that keeps an order instead gets none."""
     can_refuse: bool = False
     """Whether admission `refusable` means something: whether `refuses` is defined."""
 
@@ -47,6 +49,16 @@ class Policy:
         """A key takes a slot: a demand miss, a seed or a prefetch."""
         raise NotImplementedError
 
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """The resident keys of an event: `hit` for each, unless a policy has a shorter way."""
+        for key in keys:
+            self.hit(key, stamps[key])
+
+    def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """The admitted misses of an event, in router order: `insert` for each, unless a policy has a shorter way."""
+        for key in keys:
+            self.insert(key, stamps[key])
+
     def settle(self, keys: Sequence[Key]) -> None:
         """The event's resident and inserted keys in touch order, for policies that keep an order instead of stamps."""
 
@@ -56,6 +68,16 @@ class Policy:
         `incoming` is the miss that needs the room; None when a budget shrinks, an event is trimmed or `retain` chooses.
         """
         raise NotImplementedError
+
+    def leave(self, held: Collection[Key], incoming: Sequence[Key]) -> list[Key]:
+        """A victim for each of `incoming`, evicted: `victim` and `evict` in turn, unless a policy has a shorter way."""
+        gone = []
+        for key in incoming:
+            victim = self.victim(held, key)
+            assert victim is not None, "an event that fits leaves enough that is not its own"
+            self.evict(victim)
+            gone.append(victim)
+        return gone
 
     def refuses(self, incoming: Key, victim: Key) -> bool:
         """Under admission `refusable`: whether `incoming` is worth no more than `victim`, and so is not kept."""
@@ -73,12 +95,13 @@ class Policy:
 class Past:
     """Everything that a declarative rule may look at, recorded plainly.
 
-    inserted: number of the latest insert. touched: stamp of the latest touch. requests: events that asked for the
-    key, ever. uses: events that asked for it since its latest insert, that one included. future: the events to come,
-    for offline rules only.
+    inserted: number of the latest insert. inserts: how often it was inserted. touched: stamp of the latest touch.
+    requests: events that asked for the key, ever. uses: events that asked for it since its latest insert, that one
+    included. future: the events to come, for offline rules only.
     """
 
     inserted: dict[Key, int] = attrs.field(factory=dict)
+    inserts: dict[Key, int] = attrs.field(factory=dict)
     touched: dict[Key, int] = attrs.field(factory=dict)
     requests: dict[Key, int] = attrs.field(factory=dict)
     uses: dict[Key, int] = attrs.field(factory=dict)
@@ -123,6 +146,7 @@ class Declarative(Policy):
         self.past.inserted[key] = 1 + max(self.past.inserted.values(), default=0)
         self.past.touched[key] = now
         self.past.uses[key] = 1
+        self.past.inserts[key] = self.past.inserts.get(key, 0) + 1
         self.present[key] = None
 
     def rank(self, key: Key) -> tuple[Any, ...]:
@@ -163,3 +187,17 @@ def first_free(order: Iterable[Key], held: Collection[Key]) -> Key | None:
         if key not in held:
             return key
     return None
+
+
+def leave_in_order(order: dict[Key, None], held: Collection[Key], count: int) -> list[Key]:
+    """Remove the first `count` keys of `order` that nothing holds, and return them."""
+    gone: list[Key] = []
+    if count:
+        for key in order:
+            if key not in held:
+                gone.append(key)
+                if len(gone) == count:
+                    break
+        for key in gone:
+            del order[key]
+    return gone

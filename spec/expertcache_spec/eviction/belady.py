@@ -16,13 +16,13 @@ forced, by batch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
-from sortedcontainers import SortedList
 
 from expertcache_spec.eviction.base import NEVER, Past, Policy, check_expected
+from expertcache_spec.eviction.index import Heap
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
@@ -51,17 +51,17 @@ def by_layer(events: Iterable[Event]) -> dict[int, deque[Event]]:
 
 @attrs.define(slots=False)
 class Belady(Policy):
-    """The indexed form: a sorted list of (-next use, key); every request costs O(log resident).
+    """The indexed form: a heap of (-next use, key); every request costs O(log resident).
 
     `uses` and `coming` are consumed: give every partition of one machine the same two, every machine its own.
     """
 
     name: ClassVar[str] = "belady"
+    stamped: ClassVar[bool] = False
     can_refuse = True
     uses: dict[Key, deque[int]]
     coming: dict[int, deque[Event]]
-    entries: dict[Key, tuple[int, Key]] = attrs.field(factory=dict)
-    index: Any = attrs.field(factory=SortedList)
+    index: Heap = attrs.field(factory=Heap)
 
     def _next(self, key: Key) -> int:
         uses = self.uses.get(key)
@@ -75,27 +75,26 @@ class Belady(Policy):
         for key in event.keys:
             self.uses[key].popleft()
 
-    def hit(self, key: Key, now: int) -> None:
-        """Re-file under the next use."""
-        self.index.remove(self.entries[key])
-        self.insert(key, now)
-
     def insert(self, key: Key, now: int) -> None:
         """File under the next use."""
-        self.entries[key] = entry = (-self._next(key), key)
-        self.index.add(entry)
+        self.index.file(key, -self._next(key))
+
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Re-file each under its next use."""
+        for key in keys:
+            self.index.file(key, -self._next(key))
+
+    inserts = hits
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The latest next use that nothing holds."""
-        for _, key in self.index:
-            if key not in held:
-                return key  # type: ignore[no-any-return]
-        return None
+        return self.index.first(held)
 
     def refuses(self, incoming: Key, victim: Key) -> bool:
         """Whether the incoming key is asked for again no sooner than the victim."""
-        return -self._next(incoming) <= self.entries[victim][0]
+        rank: int = self.index.filed[victim]
+        return -self._next(incoming) <= rank
 
     def evict(self, key: Key) -> None:
         """Remove from the index."""
-        self.index.remove(self.entries.pop(key))
+        self.index.remove(key)

@@ -11,12 +11,12 @@ Engines that differ: none known; caches advertised as LRU behave so when a hit d
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 
-from expertcache_spec.eviction.base import Past, Policy, first_free
+from expertcache_spec.eviction.base import Past, Policy, first_free, leave_in_order
 from expertcache_spec.model import Key
 
 
@@ -30,15 +30,29 @@ class Fifo(Policy):
     """The indexed form: one insertion-ordered dict; a victim costs O(held keys at the old end)."""
 
     name: ClassVar[str] = "fifo"
+    stamped: ClassVar[bool] = False
     queue: dict[Key, None] = attrs.field(factory=dict)
 
     def insert(self, key: Key, now: int) -> None:
         """Append."""
         self.queue[key] = None
 
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Nothing."""
+
+    def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Append all."""
+        queue = self.queue
+        for key in keys:
+            queue[key] = None
+
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The oldest insert that nothing holds."""
         return first_free(self.queue, held)
+
+    def leave(self, held: Collection[Key], incoming: Sequence[Key]) -> list[Key]:
+        """The oldest, in one walk."""
+        return leave_in_order(self.queue, held, len(incoming))
 
     def evict(self, key: Key) -> None:
         """Remove."""

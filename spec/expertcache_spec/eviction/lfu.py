@@ -15,13 +15,13 @@ breaks ties towards the most recent.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
-from sortedcontainers import SortedList
 
 from expertcache_spec.eviction.base import Past, Policy
+from expertcache_spec.eviction.index import Ranks
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
@@ -38,71 +38,74 @@ def order_reset(past: Past, key: Key) -> tuple[Any, ...]:
 
 @attrs.define(slots=False)
 class _Counting(Policy):
-    """Both indexed forms: a sorted list of (count, stamp, key); every touch costs O(log resident)."""
+    """Both indexed forms: keys by count, and by recency inside a count. A touch costs O(1) but for new counts."""
 
-    entries: dict[Key, tuple[int, int, Key]] = attrs.field(factory=dict)
-    index: Any = attrs.field(factory=SortedList)
+    stamped: ClassVar[bool] = False
+    counts: dict[Key, int] = attrs.field(factory=dict)
+    index: Ranks = attrs.field(factory=Ranks)
 
-    def _place(self, key: Key, count: int, now: int) -> None:
-        old = self.entries.get(key)
-        if old is not None:
-            self.index.remove(old)
-        self.entries[key] = entry = (count, now, key)
-        self.index.add(entry)
+    def insert(self, key: Key, now: int) -> None:
+        """File under the present count."""
+        self.index.file(key, self.counts.get(key, 0))
+
+    def settle(self, keys: Sequence[Key]) -> None:
+        """Re-file what was touched under its new count, in touch order."""
+        for key in keys:
+            self.index.file(key, self.counts.get(key, 0))
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
-        """The least (count, stamp) that nothing holds."""
-        for _, _, key in self.index:
-            if key not in held:
-                return key  # type: ignore[no-any-return]
-        return None
+        """The least recent key of the least count."""
+        return self.index.first(held)
 
     def evict(self, key: Key) -> None:
         """Remove from the index."""
-        self.index.remove(self.entries.pop(key))
+        self.index.remove(key)
 
     def forget(self) -> None:
         """Zero the counts; the recency stays."""
-        for _, now, key in list(self.entries.values()):
-            self._place(key, 0, now)
+        self.counts.clear()
+        self.index.rank_again(lambda key: 0)
 
 
 @attrs.define(slots=False)
 class Lfu(_Counting):
-    """The indexed form of `lfu`."""
+    """The indexed form of `lfu`: counts of everything ever asked for."""
 
     name: ClassVar[str] = "lfu"
-    counts: dict[Key, int] = attrs.field(factory=dict)
 
     def begin(self, event: Event) -> None:
         """Count every key asked for."""
         for key in event.keys:
             self.counts[key] = self.counts.get(key, 0) + 1
 
-    def hit(self, key: Key, now: int) -> None:
-        """Re-file under the new count and stamp."""
-        self._place(key, self.counts.get(key, 0), now)
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Counted already; `settle` re-files."""
 
-    def insert(self, key: Key, now: int) -> None:
-        """File under the count that the key has kept, zero for one never asked for."""
-        self._place(key, self.counts.get(key, 0), now)
-
-    def forget(self) -> None:
-        """Zero the counts of all keys."""
-        self.counts.clear()
-        super().forget()
+    def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """As hits."""
 
 
 @attrs.define(slots=False)
 class LfuReset(_Counting):
-    """The indexed form of `lfu-reset`."""
+    """The indexed form of `lfu-reset`: counts of what is resident."""
 
     name: ClassVar[str] = "lfu-reset"
 
-    def hit(self, key: Key, now: int) -> None:
-        """One more use, and a new stamp."""
-        self._place(key, self.entries[key][0] + 1, now)
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """One more use each."""
+        for key in keys:
+            self.counts[key] = self.counts.get(key, 0) + 1
+
+    def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Uses start at one."""
+        self.counts.update(dict.fromkeys(keys, 1))
 
     def insert(self, key: Key, now: int) -> None:
-        """Uses start at one."""
-        self._place(key, 1, now)
+        """As `inserts`, for a seed or a prefetch."""
+        self.counts[key] = 1
+        super().insert(key, now)
+
+    def evict(self, key: Key) -> None:
+        """The count goes with the record."""
+        super().evict(key)
+        self.counts.pop(key, None)

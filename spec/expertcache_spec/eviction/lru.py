@@ -14,12 +14,12 @@ ds4 touch the hits of an event first; Flash-MoE stamps without protecting the ba
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 
-from expertcache_spec.eviction.base import Past, Policy, first_free
+from expertcache_spec.eviction.base import Past, Policy, first_free, leave_in_order
 from expertcache_spec.model import Key
 
 
@@ -33,11 +33,21 @@ class Lru(Policy):
     """The indexed form: one ordered dict, each touch one move; a victim costs O(held keys at the old end)."""
 
     name: ClassVar[str] = "lru"
+    stamped: ClassVar[bool] = False
     recency: OrderedDict[Key, None] = attrs.field(factory=OrderedDict)
 
     def insert(self, key: Key, now: int) -> None:
         """Append as the most recent."""
         self.recency[key] = None
+
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Nothing yet: `settle` moves them."""
+
+    def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Append all."""
+        recency = self.recency
+        for key in keys:
+            recency[key] = None
 
     def settle(self, keys: Sequence[Key]) -> None:
         """Move the touched keys to the recent end, in touch order."""
@@ -48,6 +58,10 @@ class Lru(Policy):
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The least recent key that nothing holds."""
         return first_free(self.recency, held)
+
+    def leave(self, held: Collection[Key], incoming: Sequence[Key]) -> list[Key]:
+        """The oldest, in one walk."""
+        return leave_in_order(self.recency, held, len(incoming))
 
     def evict(self, key: Key) -> None:
         """Remove."""

@@ -16,15 +16,15 @@ def audit(machine: Residency) -> list[str]:
         reasons = Counter({key: n for key, n in leased.items() if machine.part_of(key.layer) is part})
         reasons.update(key for key in machine.flights if machine.part_of(key.layer) is part)
         reasons.update(part.pins)
-        if reasons != Counter(part.holds) or part.held_bytes != sum(part.sizes[key] for key in part.holds):
+        if reasons != Counter(part.holds) or part.held_bytes != sum(map(part.size_of, part.holds)):
             broken.append("XC-RES-009")
-        if part.used_bytes != sum(part.sizes.values()) or set(part.sizes) - set(part.resident) != {
-            key for key in machine.flights if machine.part_of(key.layer) is part
-        }:
+        flying = {key for key in machine.flights if machine.part_of(key.layer) is part}
+        taken = sum(part.resident.values()) + sum(part.reading.values())
+        if part.used_bytes != taken or set(part.reading) != flying or flying & set(part.resident):
             broken.append("XC-RES-015")
         if machine.settings.room == "reserve" and not part.within_debt():
             broken.append("XC-RES-010")
-    used = sum(len(part.sizes) for part in machine.parts.values()), sum(p.used_bytes for p in machine.parts.values())
+    used = sum(p.used_slots for p in machine.parts.values()), sum(p.used_bytes for p in machine.parts.values())
     if used != (machine.usage.slots, machine.usage.bytes):
         broken.append("XC-RES-009")
     for lease in machine.leases.values():

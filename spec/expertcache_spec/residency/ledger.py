@@ -34,7 +34,43 @@ class Ledger:
         """The row of the event's phase and `layer`, its own unless stated; `rejected`: of rows thrown away."""
         first = event.phase == "decode" and self._first_decode.get(event.stream) == event.pass_index
         phase = "verify-rejected" if rejected else event.phase
-        return self.counters.row(phase, first, event.layer if layer is None else layer)
+        return self.counters.bucket(phase, first)[event.layer if layer is None else layer]
+
+    def served(
+        self, event: Event, hits: Sequence[Key], misses: Sequence[Key], victims: Sequence[Key], size: int
+    ) -> None:
+        """Book an event that was served whole: every miss read, admitted and published."""
+        first = event.phase == "decode" and (
+            self._first_decode.setdefault(event.stream, event.pass_index) == event.pass_index
+        )
+        bucket = self.counters.bucket(event.phase, first)
+        row = bucket[event.layer]
+        row.selections += sum(map(len, event.rows)) if event.has_repeats else len(event.keys)
+        row.lookups += len(event.keys)
+        row.hits += len(hits)
+        if misses:
+            count = len(misses)
+            row.misses += count
+            row.reads += count
+            row.admissions += count
+            row.bytes_read += count * size
+            self._judge_misses(row, event, misses)
+            mark, departed = (event.stream, event.pass_index), self.departed
+            for key in victims:
+                bucket[key[0]].evictions += 1
+                departed[key] = mark
+        self.asked.update(event.keys)
+
+    def _judge_misses(self, row: Row, event: Event, misses: Sequence[Key]) -> None:
+        """Whether each miss is the first request of its key, a reload, a collision."""
+        departed, asked, mark = self.departed, self.asked, (event.stream, event.pass_index)
+        for key in misses:
+            if key in departed:
+                row.reloads += 1
+                if departed[key] == mark:
+                    row.collisions += 1
+            if key not in asked:
+                row.compulsory += 1
 
     def selected(self, selection: Selection) -> None:
         """Book the lookups of a selection; reads are booked when they end, or here where nothing is kept."""
@@ -74,12 +110,7 @@ class Ledger:
         misses = among(selection.misses)
         if misses:
             row.misses += len(misses)
-            event = selection.event
-            for key in misses:
-                row.compulsory += key not in self.asked
-                if key in self.departed:
-                    row.reloads += 1
-                    row.collisions += self.departed[key] == (event.stream, event.pass_index)
+            self._judge_misses(row, selection.event, misses)
 
     def read(self, event: Event, key: Key, size: int, *, admitted: bool = False, refused: bool = False) -> None:
         """Book one demand read of `size` bytes, and whether admission kept the record or declined it."""
@@ -117,7 +148,7 @@ class Ledger:
     def evicted(self, key: Key, event: Event | None) -> None:
         """Book an eviction, by the event that needed the room or by none."""
         if event is None:
-            self.counters.row(IDLE, False, key.layer).evictions += 1
+            self.counters.bucket(IDLE, False)[key.layer].evictions += 1
             self.departed[key] = None
         else:
             self.row(event, layer=key.layer).evictions += 1

@@ -38,9 +38,9 @@ class Usage:
 class Partition:
     """The room of one layer (scope `layer`) or of all (scope `global`).
 
-    resident: published keys with their bytes. sizes: resident and in-flight keys with their bytes. holds: for each
-    key that may not be evicted, how many reasons there are (leases, the read in flight, a pin). debt: what a shrink
-    could not evict yet because it was held.
+    resident: published keys with their bytes. reading: in-flight keys with their bytes. holds: for each key that may
+    not be evicted, how many reasons there are (leases, the read in flight, a pin). debt: what a shrink could not evict
+    yet because it was held.
     """
 
     policy: Policy
@@ -48,7 +48,7 @@ class Partition:
     slots: int | None = None
     bytes: int | None = None
     resident: dict[Key, int] = attrs.field(factory=dict)
-    sizes: dict[Key, int] = attrs.field(factory=dict)
+    reading: dict[Key, int] = attrs.field(factory=dict)
     holds: dict[Key, int] = attrs.field(factory=dict)
     pins: set[Key] = attrs.field(factory=set)
     used_bytes: int = 0
@@ -56,14 +56,31 @@ class Partition:
     debt_slots: int = 0
     debt_bytes: int = 0
 
+    @property
+    def used_slots(self) -> int:
+        """Records that are resident or in flight."""
+        return len(self.resident) + len(self.reading)
+
+    def has(self, key: Key) -> bool:
+        """Whether the record is resident or in flight."""
+        return key in self.resident or key in self.reading
+
+    def size_of(self, key: Key) -> int:
+        """Bytes of a record that is resident or in flight."""
+        return self.resident[key] if key in self.resident else self.reading[key]
+
+    def holds_alone(self, count: int, size: int) -> bool:
+        """Whether that many records of `size` bytes fit into the empty partition."""
+        return (self.slots is None or count <= self.slots) and (self.bytes is None or count * size <= self.bytes)
+
     def settle_debt(self) -> None:
         """Owe exactly what still exceeds the capacity."""
-        self.debt_slots = 0 if self.slots is None else max(0, len(self.sizes) - self.slots)
+        self.debt_slots = 0 if self.slots is None else max(0, self.used_slots - self.slots)
         self.debt_bytes = 0 if self.bytes is None else max(0, self.used_bytes - self.bytes)
 
     def over(self, more_slots: int = 0, more_bytes: int = 0) -> bool:
         """Whether what is used, and a little more, exceeds the capacity."""
-        return (self.slots is not None and len(self.sizes) + more_slots > self.slots) or (
+        return (self.slots is not None and self.used_slots + more_slots > self.slots) or (
             self.bytes is not None and self.used_bytes + more_bytes > self.bytes
         )
 
@@ -73,7 +90,9 @@ class Partition:
 
     def can_pin(self, keys: Collection[Key], slots: int | None, size: int | None) -> bool:
         """Whether these pins fit into that many slots and bytes."""
-        return (slots is None or len(keys) <= slots) and (size is None or sum(self.sizes[key] for key in keys) <= size)
+        return (slots is None or len(keys) <= slots) and (
+            size is None or sum(self.size_of(key) for key in keys) <= size
+        )
 
     def room_beside(self, size: int, slots: int, taken: int) -> int:
         """How many records of `size` bytes fit beside `slots` records of together `taken` bytes."""
@@ -85,23 +104,28 @@ class Partition:
     def room_beside_pins(self, size: int, keys: Iterable[Key] = ()) -> int:
         """How many records of `size` bytes fit when all but the pins outside `keys` may go."""
         pins = self.pins.difference(keys) if self.pins else ()
-        return self.room_beside(size, len(pins), sum(self.sizes[key] for key in pins))
+        return self.room_beside(size, len(pins), sum(self.size_of(key) for key in pins))
 
     def room_beside_held(self, size: int, keep: Iterable[Key]) -> int:
         """How many records of `size` bytes fit when all but the held keys and `keep` may go."""
         fresh = [key for key in keep if key not in self.holds]
-        return self.room_beside(size, len(self.holds) + len(fresh), self.held_bytes + sum(self.sizes[k] for k in fresh))
+        taken = self.held_bytes + sum(map(self.size_of, fresh))
+        return self.room_beside(size, len(self.holds) + len(fresh), taken)
 
     def take(self, key: Key, size: int) -> None:
-        """Reserve the room of one record."""
-        self.sizes[key] = size
+        """Reserve the room of one record that is to be read."""
+        self.reading[key] = size
         self.used_bytes += size
         self.usage.change(1, size)
 
+    def publish(self, key: Key) -> int:
+        """The record is resident from here on; its bytes."""
+        self.resident[key] = size = self.reading.pop(key)
+        return size
+
     def give(self, key: Key) -> None:
         """Return the room of one record, published or not."""
-        size = self.sizes.pop(key)
-        self.resident.pop(key, None)
+        size = self.resident.pop(key) if key in self.resident else self.reading.pop(key)
         self.used_bytes -= size
         self.usage.change(-1, -size)
 
@@ -110,7 +134,7 @@ class Partition:
         count = self.holds.get(key, 0)
         self.holds[key] = count + 1
         if not count:
-            self.held_bytes += self.sizes[key]
+            self.held_bytes += self.size_of(key)
 
     def unhold(self, key: Key) -> None:
         """One reason less."""
@@ -119,4 +143,4 @@ class Partition:
             self.holds[key] = count
         else:
             del self.holds[key]
-            self.held_bytes -= self.sizes[key]
+            self.held_bytes -= self.size_of(key)

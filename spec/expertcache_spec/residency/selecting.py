@@ -8,6 +8,7 @@ import attrs
 
 from expertcache_spec.contracts import ensure
 from expertcache_spec.errors import EventTooLarge, InvalidModel, MustWait, NoVictim, WrongState
+from expertcache_spec.eviction.base import Policy
 from expertcache_spec.model import Key
 from expertcache_spec.residency.room import UNLIMITED, Partition
 from expertcache_spec.residency.settings import Selection
@@ -124,22 +125,23 @@ class Selecting(State):
     ) -> Selection:  # fmt: skip
         """Lease, touch, choose every victim, reserve, insert. Nothing here can fail."""
         policy, keep = part.policy, hits + joined if joined else hits
-        stamps = self._stamps(event, keys, hits)
+        order = self._touch_order(event, keys, hits)
+        stamps = self._stamps(order, policy)
         for key in keep:
             part.hold(key)
-            policy.hit(key, stamps[key])
+        policy.hits(keep, stamps)
         admitted, refused, victims = self._make_room(part, wanted)
         self.usage.keep_peak()
         self._tickets = ticket = self._tickets + 1
+        policy.inserts(admitted, stamps)
         for key in admitted:
-            policy.insert(key, stamps[key])
             part.hold(key)  # by the lease
             part.hold(key)  # by the read in flight
             self.flights[key] = Flight([ticket], "demand")
         for key in joined:
             self.flights[key].tickets.append(ticket)
         held = keep + admitted
-        policy.settle(list(stamps) if len(held) == len(stamps) else [key for key in stamps if key in held])
+        policy.settle(order if len(held) == len(order) else [key for key in order if key in held])
         selection = Selection(
             ticket,
             event,
@@ -158,16 +160,20 @@ class Selecting(State):
         self.recent = (part,)
         return selection
 
-    def _stamps(self, event: Event, keys: Sequence[Key], hits: list[Key]) -> dict[Key, int]:
-        """The wave's keys in touch order, each with its stamp (XC-RES-006, XC-RES-007)."""
+    def _touch_order(self, event: Event, keys: Sequence[Key], hits: list[Key]) -> Sequence[Key]:
+        """The wave's keys, the one to be the most recent last (XC-RES-006, XC-RES-007)."""
         order = keys
         if event.has_repeats and self.settings.repeats == "promote":
             wave = set(keys)
             order = [key for key in dict.fromkeys(reversed(event.selections())) if key in wave][::-1]
         if self.settings.touch == "hits_first" and hits and len(hits) < len(keys):
             order = sorted(order, key=lambda key: key not in hits)
+        return order
+
+    def _stamps(self, order: Sequence[Key], policy: Policy) -> dict[Key, int]:
+        """A fresh stamp for each key, rising in that order; none for a policy that keeps an order instead."""
         first = self.stamp(len(order))
-        return {key: first + place for place, key in enumerate(order)}
+        return {key: first + place for place, key in enumerate(order)} if policy.stamped else {}
 
     def _make_room(self, part: Partition, wanted: Sequence[Key]) -> tuple[list[Key], list[Key], list[Key]]:
         """Admitted, refused and victims for `wanted`, in router order; admitted keys have their room reserved."""
@@ -198,5 +204,5 @@ class Selecting(State):
             if self.settings.admission == "refusable" and part.policy.refuses(key, victim):
                 return None
             going.append(victim)
-            freed += part.sizes[victim]
+            freed += part.size_of(victim)
         return going

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import attrs
 
@@ -60,8 +60,7 @@ class Settings:
                 )
 
 
-@attrs.frozen(slots=False)
-class Selection:
+class Selection(NamedTuple):
     """What one selection decided; every tuple is in router order, `victims` in the order chosen.
 
     hits, misses and bypassed split the event's keys. reads: the misses whose read this event starts and publishes
@@ -79,3 +78,16 @@ class Selection:
     refused: tuple[Key, ...] = ()
     bypassed: tuple[Key, ...] = ()
     deferred: tuple[Key, ...] = ()
+
+
+class Step(NamedTuple):
+    """What one event did, whole: the terms in which implementations are compared.
+
+    Every tuple is in router order but `victims`, which are in the order chosen. refused: served, not kept.
+    """
+
+    hits: tuple[Key, ...] = ()
+    misses: tuple[Key, ...] = ()
+    victims: tuple[Key, ...] = ()
+    bypassed: tuple[Key, ...] = ()
+    refused: tuple[Key, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Literal
 
 import attrs
@@ -91,6 +92,26 @@ class State:
                 cure="state the bytes of one record, or budget in slots",
             )
         return budget.split(self.settings.scope, self.geometry)
+
+    @cached_property
+    def sizes(self) -> dict[int, int]:
+        """Bytes of one record by routed layer; 0 where the model's sizes are unknown."""
+        return {layer: self.size(layer) for layer in self.geometry.routed}
+
+    @cached_property
+    def is_global(self) -> bool:
+        """Whether all layers share one partition."""
+        return self.settings.scope == "global"
+
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether recency follows the router's order."""
+        return self.settings.touch == "router"
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether room is reserved and everything admitted, so that an event may be served the short way."""
+        return self.settings.room == "reserve" and self.settings.admission == "always"
 
     @property
     def counters(self) -> Counters:
