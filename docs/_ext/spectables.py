@@ -110,7 +110,7 @@ class PolicyCard(SphinxDirective):
 
     def run(self) -> list[Node]:
         found = card(self.arguments[0])
-        module = inspect.getmodule(found.order)
+        module = inspect.getmodule(found.indexed)
         said = labelled(inspect.getdoc(module) or "")
         pairs: list[tuple[str, kit.Content]] = [
             ("Victim", found.summary),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
 
 from expertcache_spec import SPEC_VERSION
 from expertcache_spec.errors import UnknownName, WrongState
-from expertcache_spec.eviction import Form, card, make
+from expertcache_spec.eviction import Card, Form, Value, card, make
 from expertcache_spec.metrics import Counters, Row
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency import Residency, Settings, Step
@@ -50,6 +50,7 @@ class Manifest:
     trace_sha256: str
     spec_version: str
     policy: str
+    parameters: dict[str, Value]
     form: str
     replay: str
     slots: int | None
@@ -82,11 +83,12 @@ class Replay:
     """
 
     trace: Trace
-    policy: str
+    policy: str | Card
     budget: Budget
     settings: Settings = attrs.field(factory=Settings)
     mode: Mode = "event"
     form: Form = "indexed"
+    parameters: Mapping[str, Value] = attrs.field(factory=dict)
     machine: Residency = attrs.field(init=False)
     events: Sequence[Event] = attrs.field(init=False)
     _begun: bool = attrs.field(default=False, init=False)
@@ -94,11 +96,10 @@ class Replay:
     def __attrs_post_init__(self) -> None:
         if self.mode not in MODES:
             raise UnknownName(f"replay mode {self.mode!r}", where="replay", cure=f"one of {', '.join(MODES)}")
-        card(self.policy)
+        card(self.policy).complete(self.parameters)
         self.events = self.trace.events if self.mode == "event" else tuple(sequential(self.trace.events))
-        self.machine = Residency(
-            self.trace.geometry, self.budget, make(self.policy, self.form, self.events), self.settings
-        )
+        policy = make(self.policy, self.form, self.events, **self.parameters)
+        self.machine = Residency(self.trace.geometry, self.budget, policy, self.settings)
 
     def __iter__(self) -> Iterator[Step]:
         if self._begun:
@@ -109,34 +110,45 @@ class Replay:
 
     def result(self) -> Result:
         """The counters as they stand, with the manifest and the warnings."""
-        offline = card(self.policy).offline
-        optimum = None
-        if offline:
-            admission = (
-                "bypass" if self.settings.admission == "refusable" or self.settings.room == "retain" else "forced"
-            )
-            optimum = f"belady, {admission} admission, per {'event' if self.mode == 'event' else 'access'}"
+        found = card(self.policy)
         manifest = Manifest(
             self.trace.name,
             self.trace.fingerprint,
             SPEC_VERSION,
-            self.policy,
+            found.name,
+            found.complete(self.parameters),
             self.form,
             self.mode,
             self.budget.slots,
             self.budget.bytes,
             self.settings,
-            optimum=optimum,
+            optimum=self._optimum() if found.offline else None,
         )
         return Result(self.machine.counters, manifest, warnings_for(self.trace.geometry, self.budget, self.settings))
 
+    def _optimum(self) -> str:
+        """Which of the optima that share Belady's name this is."""
+        unit = self.mode
+        if self.settings.room == "retain":
+            return f"bypass, per {unit}: the least reads where an {unit} is served first and then kept or not"
+        if self.settings.admission == "refusable":
+            return f"refusable, per {unit}: between bypass and forced, no optimum"
+        return f"forced, per {unit}: the least reads where every miss is kept"
+
 
 def replay(
-    trace: Trace, policy: str, budget: Budget, settings: Settings | None = None, *, mode: Mode = "event",
-    form: Form = "indexed", watch: Callable[[Iterable[Step]], Iterable[Step]] = iter,
-) -> Result:  # fmt: skip
+    trace: Trace,
+    policy: str | Card,
+    budget: Budget,
+    settings: Settings | None = None,
+    *,
+    mode: Mode = "event",
+    form: Form = "indexed",
+    parameters: Mapping[str, Value] | None = None,
+    watch: Callable[[Iterable[Step]], Iterable[Step]] = iter,
+) -> Result:
     """Replay the whole trace and return its result; `watch` may wrap the steps, to draw progress or to stop."""
-    run = Replay(trace, policy, budget, settings or Settings(), mode, form)
+    run = Replay(trace, policy, budget, settings or Settings(), mode, form, parameters or {})
     for _ in watch(run):
         pass
     return run.result()

@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 import pytest
 
-from expertcache_spec.eviction import POLICIES, Declarative, Past, Policy, make
+from expertcache_spec.eviction import POLICIES, Declarative, Future, Past, Policy, make
 from expertcache_spec.eviction.base import Order
-from expertcache_spec.eviction.belady import Belady, by_layer, next_uses
+from expertcache_spec.eviction.belady import Belady
 from expertcache_spec.eviction.fifo import Fifo
 from expertcache_spec.eviction.lru import Lru
 from expertcache_spec.model import Budget, Key
@@ -196,7 +196,7 @@ def fresh(mutant: type[Any], case: Directed) -> Policy:
     events = trace_of(case).events
     if hasattr(mutant, "build"):
         return mutant.build(events)  # type: ignore[no-any-return]
-    made: Policy = mutant(next_uses(events), by_layer(events)) if issubclass(mutant, Belady) else mutant()
+    made: Policy = mutant(Future(events)) if issubclass(mutant, Belady) else mutant()
     return made
 
 

@@ -181,6 +181,11 @@ def check_expected(event: Event, expected: Event | None) -> None:
         )
 
 
+def by_order(order: Order) -> Callable[[], Policy]:
+    """The declarative form of a policy that an order function states."""
+    return lambda: Declarative(order)
+
+
 def first_free(order: Iterable[Key], held: Collection[Key]) -> Key | None:
     """The first key of `order` that nothing holds."""
     for key in order:

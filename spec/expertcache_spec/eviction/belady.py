@@ -15,13 +15,13 @@ forced, by batch.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 
-from expertcache_spec.eviction.base import NEVER, Past, Policy, check_expected
+from expertcache_spec.eviction.base import NEVER, Declarative, Past, Policy, check_expected
+from expertcache_spec.eviction.cards import Card, Future
 from expertcache_spec.eviction.index import Heap
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
@@ -32,48 +32,30 @@ def order(past: Past, key: Key) -> tuple[Any, ...]:
     return (-past.next_use(key),)
 
 
-def next_uses(events: Iterable[Event]) -> dict[Key, deque[int]]:
-    """For every key, the indices of the events that ask for it, in order."""
-    uses: dict[Key, deque[int]] = {}
-    for index, event in enumerate(events):
-        for key in event.keys:
-            uses.setdefault(key, deque()).append(index)
-    return uses
-
-
-def by_layer(events: Iterable[Event]) -> dict[int, deque[Event]]:
-    """The events of every layer, in order."""
-    found: dict[int, deque[Event]] = {}
-    for event in events:
-        found.setdefault(event.layer, deque()).append(event)
-    return found
-
-
 @attrs.define(slots=False)
 class Belady(Policy):
     """The indexed form: a heap of (-next use, key); every request costs O(log resident).
 
-    `uses` and `coming` are consumed: give every partition of one machine the same two, every machine its own.
+    `future` is consumed: give every partition of one machine the same, every machine its own.
     """
 
     name: ClassVar[str] = "belady"
     stamped: ClassVar[bool] = False
     can_refuse = True
-    uses: dict[Key, deque[int]]
-    coming: dict[int, deque[Event]]
+    future: Future
     index: Heap = attrs.field(factory=Heap)
 
     def _next(self, key: Key) -> int:
-        uses = self.uses.get(key)
+        uses = self.future.uses.get(key)
         return uses[0] if uses else NEVER
 
     def begin(self, event: Event) -> None:
         """The event's own requests are no longer in the future."""
-        coming = self.coming.get(event.layer)
+        coming = self.future.by_layer.get(event.layer)
         check_expected(event, coming[0] if coming else None)
-        self.coming[event.layer].popleft()
+        self.future.by_layer[event.layer].popleft()
         for key in event.keys:
-            self.uses[key].popleft()
+            self.future.uses[key].popleft()
 
     def insert(self, key: Key, now: int) -> None:
         """File under the next use."""
@@ -98,3 +80,21 @@ class Belady(Policy):
     def evict(self, key: Key) -> None:
         """Remove from the index."""
         self.index.remove(key)
+
+
+def declare(future: Future) -> Policy:
+    """The declarative form."""
+    return Declarative(order, Past(future=list(future.events)), can_refuse=True)
+
+
+CARD = Card(
+    "belady",
+    "XC-EVICT-050",
+    declare,
+    Belady,
+    "latest next use: the offline bound",
+    "Belady 1966; batch form after BigMoeOnEdge and arXiv 2608.07911",
+    "O(log resident)",
+    offline=True,
+    can_refuse=True,
+)

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from expertcache_spec.eviction.base import Past, Policy, first_free, leave_in_order
+from expertcache_spec.eviction.base import Past, Policy, by_order, first_free, leave_in_order
+from expertcache_spec.eviction.cards import Card
 from expertcache_spec.model import Key
 
 
@@ -57,3 +58,14 @@ class Fifo(Policy):
     def evict(self, key: Key) -> None:
         """Remove."""
         del self.queue[key]
+
+
+CARD = Card(
+    "fifo",
+    "XC-EVICT-010",
+    by_order(order),
+    Fifo,
+    "first inserted, first evicted",
+    "classical; what a broken LRU becomes",
+    "O(1)",
+)

@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from expertcache_spec.eviction.base import Past, Policy
+from expertcache_spec.eviction.base import Past, Policy, by_order
+from expertcache_spec.eviction.cards import Card
 from expertcache_spec.eviction.index import Ranks
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
@@ -109,3 +110,25 @@ class LfuReset(_Counting):
         """The count goes with the record."""
         super().evict(key)
         self.counts.pop(key, None)
+
+
+CARDS = (
+    Card(
+        "lfu",
+        "XC-EVICT-030",
+        by_order(order),
+        Lfu,
+        "least often asked for, counts kept across evictions",
+        "BigMoeOnEdge; arXiv 2608.07911",
+        "O(1), O(log counts) for a new count",
+    ),
+    Card(
+        "lfu-reset",
+        "XC-EVICT-040",
+        by_order(order_reset),
+        LfuReset,
+        "least often used since its insert",
+        "MoE-Infinity, libCacheSim, cachetools",
+        "O(1), O(log counts) for a new count",
+    ),
+)

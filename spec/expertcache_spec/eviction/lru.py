@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from expertcache_spec.eviction.base import Past, Policy, first_free, leave_in_order
+from expertcache_spec.eviction.base import Past, Policy, by_order, first_free, leave_in_order
+from expertcache_spec.eviction.cards import Card
 from expertcache_spec.model import Key
 
 
@@ -66,3 +67,14 @@ class Lru(Policy):
     def evict(self, key: Key) -> None:
         """Remove."""
         del self.recency[key]
+
+
+CARD = Card(
+    "lru",
+    "XC-EVICT-020",
+    by_order(order),
+    Lru,
+    "least recently touched",
+    "BigMoeOnEdge, Mixtral-offloading, mlx-lm #1588, llama.cpp plan cache",
+    "O(1)",
+)

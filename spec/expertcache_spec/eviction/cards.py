@@ -1,0 +1,112 @@
+"""Cards: what a policy is called, what it takes, and its two forms."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+import attrs
+
+from expertcache_spec.errors import UnknownName
+from expertcache_spec.eviction.base import Policy
+from expertcache_spec.model import Key
+from expertcache_spec.trace import Event
+
+Value = int | float | str | bool
+
+
+@attrs.frozen(slots=False)
+class Parameter:
+    """One parameter of a policy: its default, what it means, and what it may be.
+
+    A value has the type of the default (a whole number will do for a fraction); `choices` lists the legal names,
+    `least` and `most` bound a number.
+    """
+
+    name: str
+    default: Value
+    meaning: str
+    choices: tuple[str, ...] = ()
+    least: float = -math.inf
+    most: float = math.inf
+
+    def check(self, value: Value, where: str) -> Value:
+        """The value, a fraction where the default is one; raises `UnknownName` saying what is legal (XC-EVICT-001)."""
+        legal = " | ".join(self.choices) or f"{type(self.default).__name__} from {self.least:g} to {self.most:g}"
+        if isinstance(self.default, float) and type(value) is int:
+            value = float(value)
+        wrong = type(value) is not type(self.default) or (self.choices and value not in self.choices)
+        if wrong or (isinstance(value, int | float) and not self.least <= value <= self.most):
+            raise UnknownName(f"{self.name} = {value!r}", where=where, cure=f"{legal}; default {self.default!r}")
+        return value
+
+
+class Future:
+    """The events to come, shared by the partitions of one machine: offline policies consume it as they go."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.events = list(events)
+
+    @cached_property
+    def uses(self) -> dict[Key, deque[int]]:
+        """For every key, the indices of the events that ask for it, in order."""
+        uses: dict[Key, deque[int]] = {}
+        for index, event in enumerate(self.events):
+            for key in event.keys:
+                uses.setdefault(key, deque()).append(index)
+        return uses
+
+    @cached_property
+    def by_layer(self) -> dict[int, deque[Event]]:
+        """The events of every layer, in order."""
+        found: dict[int, deque[Event]] = {}
+        for event in self.events:
+            found.setdefault(event.layer, deque()).append(event)
+        return found
+
+
+@attrs.frozen(slots=False)
+class Card:
+    """One named policy.
+
+    rule: id of the rule that states the victim. declared, indexed: factories of its two forms; they take the
+    parameters by name and, when `offline`, `future` (a `Future`). source: engine or paper. cost: of one lookup.
+    can_refuse: whether admission `refusable` is defined for it.
+    """
+
+    name: str
+    rule: str
+    declared: Callable[..., Policy]
+    indexed: Callable[..., Policy]
+    summary: str
+    source: str
+    cost: str
+    parameters: tuple[Parameter, ...] = ()
+    offline: bool = False
+    can_refuse: bool = False
+
+    def complete(self, given: Mapping[str, Value] | None = None) -> dict[str, Value]:
+        """Every parameter with its value, given or default; raises `UnknownName` for one that does not exist."""
+        given, known = dict(given or {}), {parameter.name: parameter for parameter in self.parameters}
+        for name in given:
+            if name not in known:
+                raise UnknownName(
+                    f"parameter {name!r}", where=f"policy {self.name}", cure=f"one of {', '.join(known) or 'none'}"
+                )
+        where = f"policy {self.name}"
+        return {name: p.check(given[name], where) if name in given else p.default for name, p in known.items()}
+
+
+PolicyFactory = Callable[[], Policy]
+
+
+def factory(
+    card: Card, form: Callable[..., Policy], values: Mapping[str, Value], events: Sequence[Event]
+) -> PolicyFactory:
+    """Fresh policies of one form, one for each partition of one machine."""
+    if card.offline:
+        future = Future(events)
+        return lambda: form(**values, future=future)
+    return lambda: form(**values)
