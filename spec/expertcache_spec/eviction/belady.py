@@ -84,7 +84,7 @@ class Belady(Policy):
 
 def declare(future: Future) -> Policy:
     """The declarative form."""
-    return Declarative(order, Past(future=list(future.events)), can_refuse=True)
+    return Declarative(order, Past(future=future.events), can_refuse=True)
 
 
 CARD = Card(
