@@ -128,12 +128,12 @@ class Replay:
 
     def _optimum(self) -> str:
         """Which of the optima that share Belady's name this is."""
-        unit = self.mode
-        if self.settings.room == "retain":
-            return f"bypass, per {unit}: the least reads where an {unit} is served first and then kept or not"
-        if self.settings.admission == "refusable":
-            return f"refusable, per {unit}: between bypass and forced, no optimum"
-        return f"forced, per {unit}: the least reads where every miss is kept"
+        unit, refusable = "event" if self.mode == "event" else "access", self.settings.admission == "refusable"
+        if self.settings.room == "retain" or (refusable and unit == "access"):
+            return f"belady, bypass admission, per {unit}"
+        if refusable:
+            return "belady, refusable admission, per event: between bypass and forced, no optimum"
+        return f"belady, forced admission, per {unit}"
 
 
 def replay(

@@ -55,6 +55,7 @@ def test_a_result_names_everything_that_it_depends_on() -> None:
         "trace_sha256": TRACE.fingerprint,
         "spec_version": SPEC_VERSION,
         "policy": "lfu",
+        "parameters": {},
         "form": "declarative",
         "replay": "sequential",
         "slots": 3,
@@ -72,7 +73,11 @@ def test_a_result_names_everything_that_it_depends_on() -> None:
         ({}, "event", "belady, forced admission, per event"),
         ({"room": "trim"}, "event", "belady, forced admission, per event"),
         ({"room": "retain"}, "event", "belady, bypass admission, per event"),
-        ({"admission": "refusable"}, "event", "belady, bypass admission, per event"),
+        (
+            {"admission": "refusable"},
+            "event",
+            "belady, refusable admission, per event: between bypass and forced, no optimum",
+        ),
         ({"admission": "refusable"}, "sequential", "belady, bypass admission, per access"),
     ],
 )
