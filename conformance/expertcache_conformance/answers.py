@@ -82,7 +82,7 @@ class Oracle:
         self.machine = machine or Residency(
             config.geometry,
             config.budget,
-            make(config.policy, future=config.future),
+            make(config.policy, future=config.future, parameters=config.parameters),
             config.settings,
             fingerprint=config.fingerprint,
         )

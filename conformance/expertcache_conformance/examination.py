@@ -84,8 +84,15 @@ class Examination:
         top_k = 1 if self.sequential else top_k
         self._within_limits(layers, experts, top_k, slots)
         model = Geometry(layers, experts, top_k, record_bytes or (1,) * layers)
-        offline = POLICIES[policy].offline
-        return Config(policy, Budget(slots, size), model, profile.settings_like(**wanted), () if offline else None)
+        card = POLICIES[policy]
+        return Config(
+            policy,
+            Budget(slots, size),
+            model,
+            profile.settings_like(**wanted),
+            card.complete(),
+            () if card.offline else None,
+        )
 
     def _within_limits(self, layers: int, experts: int, top_k: int, slots: int | None) -> None:
         limits = self.implementation.profile.limits

@@ -86,6 +86,7 @@ def encode_program(program: Program) -> dict[str, Any]:
             "bytes": config.bytes,
             "geometry": encode_geometry(config.geometry),
             "settings": attrs.asdict(config.settings),
+            "parameters": dict(config.parameters),
             "offline": config.future is not None,
         },
         "operations": [_encode_operation(operation) for operation in program.operations],
@@ -114,9 +115,8 @@ def decode_program(record: Mapping[str, Any], where: str) -> Program:
             _decode_operation(item, f"{where}: operation {i}") for i, item in enumerate(record["operations"])
         )
         future = tuple(o.event for o in operations if o.event is not None) if raw["offline"] else None
-        config = Config(
-            raw["policy"], Budget(raw["slots"], raw["bytes"]), header.geometry, Settings(**raw["settings"]), future
-        )
+        budget, settings = Budget(raw["slots"], raw["bytes"]), Settings(**raw["settings"])
+        config = Config(raw["policy"], budget, header.geometry, settings, raw["parameters"], future)
     except (KeyError, TypeError, ExpertCacheError) as error:
         raise InvalidReplay(f"{where}: {type(error).__name__}: {error}") from error
     return Program(config, operations)

@@ -6,11 +6,11 @@ taken apart, and never decides anything by itself. `PROFILE` and `open_cache` ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from expertcache_spec import SPEC_VERSION
-from expertcache_spec.eviction import POLICIES, make
+from expertcache_spec.eviction import POLICIES, Value, make
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import run_event
 from expertcache_spec.residency import SETTINGS, Ended, Progress, Residency, Selection, Settings, Step
@@ -41,6 +41,8 @@ class Config(Protocol):
     @property
     def settings(self) -> Settings: ...  # noqa: D102
     @property
+    def parameters(self) -> Mapping[str, Value]: ...  # noqa: D102
+    @property
     def future(self) -> Sequence[Event] | None: ...  # noqa: D102
     @property
     def fingerprint(self) -> str: ...  # noqa: D102
@@ -50,7 +52,7 @@ class ExpertCache:
     """One cache. Errors are the specification's own; after any of them the cache is as it was."""
 
     def __init__(self, config: Config) -> None:
-        factory = make(config.policy, future=config.future)
+        factory = make(config.policy, future=config.future, parameters=config.parameters)
         self.machine = Residency(config.geometry, config.budget, factory, config.settings, config.fingerprint)
         self._open: dict[int, Selection] = {}
 

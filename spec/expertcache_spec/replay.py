@@ -98,7 +98,7 @@ class Replay:
             raise UnknownName(f"replay mode {self.mode!r}", where="replay", cure=f"one of {', '.join(MODES)}")
         card(self.policy).complete(self.parameters)
         self.events = self.trace.events if self.mode == "event" else tuple(sequential(self.trace.events))
-        policy = make(self.policy, self.form, self.events, **self.parameters)
+        policy = make(self.policy, self.form, self.events, self.parameters)
         self.machine = Residency(self.trace.geometry, self.budget, policy, self.settings)
 
     def __iter__(self) -> Iterator[Step]:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from expertcache_spec.eviction import POLICIES
+from expertcache_spec.eviction import POLICIES, Value
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency.settings import SETTINGS, Settings
 from expertcache_spec.trace import Event
@@ -45,12 +45,17 @@ LIMITS = ("max_layers", "max_experts", "max_top_k", "min_slots", "max_slots")
 
 @attrs.frozen
 class Config:
-    """One cache to open. `future` is every event to come, for offline policies that are claimed, else None."""
+    """One cache to open.
+
+    `parameters` are the policy's, all of them, by name. `future` is every event to come, for offline policies that are
+    claimed, else None.
+    """
 
     policy: str
     budget: Budget
     geometry: Geometry
     settings: Settings = attrs.field(factory=Settings)
+    parameters: Mapping[str, Value] = attrs.field(factory=dict)
     future: tuple[Event, ...] | None = None
     fingerprint: str = "model-a"
 

@@ -35,7 +35,10 @@ def card(policy: str | Card) -> Card:
 
 
 def make(
-    policy: str | Card, form: Form = "indexed", future: Sequence[Event] | None = None, **parameters: Value
+    policy: str | Card,
+    form: Form = "indexed",
+    future: Sequence[Event] | None = None,
+    parameters: Mapping[str, Value] | None = None,
 ) -> PolicyFactory:
     """A factory of fresh policies, one for each partition of one machine.
 

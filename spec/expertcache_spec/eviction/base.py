@@ -1,8 +1,8 @@
 """What a policy is: an order over the evictable keys, stated once as a rule and once as an index.
 
 The residency machine drives a policy through the hooks of `Policy`, always in this sequence for one event:
-`begin`, `hit` for each hit, `victim` and `evict` until every miss has room, `insert` for each admitted miss,
-`settle` with all touched keys in touch order.
+`begin`; `hits` (`hit` for each hit); `misses`; `victim` and `evict` until every miss has room; `inserts` (`insert` for
+each admitted miss); `settle` with all touched keys in touch order.
 
 `Declarative` turns an order function over the recorded `Past` into a policy by linear scan: it is the rule. The
 indexed class beside it must choose the same victims, step by step.
@@ -36,6 +36,9 @@ class Policy:
     can_refuse: bool = False
     """Whether admission `refusable` means something: whether `refuses` is defined."""
 
+    def set_capacity(self, records: int) -> None:
+        """The partition holds that many records from here on (of average size, under a byte budget)."""
+
     def begin(self, event: Event) -> None:
         """An event of this partition begins, before hits are judged: clocks and counts of what is asked for.
 
@@ -48,6 +51,12 @@ class Policy:
     def insert(self, key: Key, now: int) -> None:
         """A key takes a slot: a demand miss, a seed or a prefetch."""
         raise NotImplementedError
+
+    def misses(self, keys: Sequence[Key]) -> None:
+        """What the event is about to load, in router order, after its hits and before any victim."""
+
+    def prioritize(self, key: Key, priority: int) -> None:
+        """A seed list names the key, resident or not, with that priority."""
 
     def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         """The resident keys of an event: `hit` for each, unless a policy has a shorter way."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 import attrs
@@ -72,18 +73,23 @@ class Residency(Reading):
 
     # ------------------------------------------------------------------------------------------ installs without demand
 
-    def seed(self, keys: Iterable[Key]) -> Seeded:
+    def seed(self, keys: Iterable[Key], priorities: Iterable[int] = ()) -> Seeded:
         """Reserve free room for profile keys in list order; the caller reads and completes them (XC-RES-020).
 
         Seeds evict nothing and count as neither hits nor misses; keys that no model has are ignored and counted.
+        `priorities` go with the keys, 0 where they end; they matter to policies that rank by them.
         """
-        keys = list(keys)  # a list that fails to be read installs nothing
+        listed = list(zip_longest(keys, priorities, fillvalue=0))  # a list that fails to be read installs nothing
         reads: list[Key] = []
         present = ignored = refused = 0
-        for key in keys:
+        for key, priority in listed:
+            if not isinstance(key, Key):
+                raise InvalidModel("more priorities than keys", where="seed", cure="give one priority a key")
             if key.layer not in self.geometry.routed or not 0 <= key.expert < self.geometry.experts:
                 ignored += 1
-            elif self.part_of(key.layer).has(key):
+                continue
+            self.part_of(key.layer).policy.prioritize(key, priority)
+            if self.part_of(key.layer).has(key):
                 present += 1
             elif self._install(key, "seed"):
                 reads.append(key)
@@ -137,6 +143,7 @@ class Residency(Reading):
         for layer, share in shares.items():
             part = self.parts[layer]
             part.slots, part.bytes = share.slots, share.bytes
+            self._tell_capacity(layer)
             victims += self._evict_down(part, None)
         return tuple(victims)
 
@@ -174,13 +181,14 @@ class Residency(Reading):
                 cure="let them end first",
             )
         self.ledger.cleared(self.residents())
-        for part in self.parts.values():
+        for layer, part in self.parts.items():
             for key in [*part.resident, *part.reading]:
                 part.give(key)
             part.pins.clear()
             part.holds.clear()
             part.held_bytes = part.debt_slots = part.debt_bytes = 0
             part.policy = self.policy()
+            self._tell_capacity(layer)
         self.unfinished.clear()
         self.epoch += 1
         self.recent = tuple(self.parts.values())

@@ -130,6 +130,7 @@ class Selecting(State):
         for key in keep:
             part.hold(key)
         policy.hits(keep, stamps)
+        policy.misses(wanted)
         admitted, refused, victims = self._make_room(part, wanted)
         self.usage.keep_peak()
         self._tickets = ticket = self._tickets + 1

@@ -44,6 +44,7 @@ class Serving(Selecting):
         policy.hits(hits, stamps)
         victims: list[Key] = []
         if misses:
+            policy.misses(misses)
             victims = self._replace(part, set(hits), misses, size)
             policy.inserts(misses, stamps)
         policy.settle(order)

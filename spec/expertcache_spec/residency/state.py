@@ -74,8 +74,18 @@ class State:
         self.usage = Usage(self.ledger.counters)
         for layer, share in self._shares(self.budget).items():
             self.parts[layer] = Partition(self.policy(), self.usage, share.slots, share.bytes)
+            self._tell_capacity(layer)
         if self.settings.admission == "refusable":
             self._check_refusable()
+
+    def _tell_capacity(self, layer: int) -> None:
+        """Tell a partition's policy how many records fit; bytes count as records of average size."""
+        part, sizes = self.parts[layer], self.geometry.record_bytes
+        layers = self.geometry.routed if layer < 0 else (layer,)
+        limits = [] if part.slots is None else [part.slots]
+        if part.bytes is not None and sizes is not None:
+            limits.append(part.bytes * len(layers) // sum(sizes[each] for each in layers))
+        part.policy.set_capacity(min(limits))
 
     def _check_refusable(self) -> None:
         reason = "" if next(iter(self.parts.values())).policy.can_refuse else "a policy that cannot refuse"
