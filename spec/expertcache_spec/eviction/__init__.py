@@ -11,15 +11,26 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from expertcache_spec.errors import NeedsFuture, UnknownName
-from expertcache_spec.eviction import belady, fifo, lfu, lru
+from expertcache_spec.eviction import belady, classical, counting, engines, fifo, lfu, lru, predictive
 from expertcache_spec.eviction.base import Declarative, Past, Policy
 from expertcache_spec.eviction.cards import Card, Future, Parameter, PolicyFactory, Value, factory
 from expertcache_spec.trace import Event
 
 Form = Literal["indexed", "declarative"]
 
+_FAMILIES = (counting, classical, engines, predictive)
+
 POLICIES: Mapping[str, Card] = MappingProxyType(
-    {card.name: card for card in (fifo.CARD, lru.CARD, *lfu.CARDS, belady.CARD)}
+    {
+        card.name: card
+        for card in (
+            fifo.CARD,
+            lru.CARD,
+            *lfu.CARDS,
+            *(card for family in _FAMILIES for card in family.CARDS),
+            belady.CARD,
+        )
+    }
 )
 """Policy name to card."""
 

@@ -20,6 +20,9 @@ CHAPTERS: Mapping[str, str] = MappingProxyType(
         "TRACE": "Events, passes, traces",
         "RES": "The residency machine",
         "EVICT": "Eviction",
+        "ADMIT": "Admission",
+        "PREFETCH": "Prefetch",
+        "MISS": "Misses",
         "METRIC": "Metrics",
         "REPLAY": "Replay",
         "ENGINE": "Engine profiles",
@@ -52,10 +55,28 @@ class Rule:
 
 
 def _collect() -> Mapping[str, Rule]:
-    from expertcache_spec.rules import conformance, engines, eviction, metrics, model, replay, residency, trace
+    from expertcache_spec.rules import (
+        admission,
+        classical,
+        conformance,
+        counting,
+        engine_policies,
+        engines,
+        eviction,
+        metrics,
+        misses,
+        model,
+        predictive,
+        prefetch,
+        replay,
+        residency,
+        trace,
+    )
 
+    evictions = (eviction, counting, classical, engine_policies, predictive)
+    order = (model, trace, residency, *evictions, admission, prefetch, misses, metrics, replay, engines, conformance)
     found: dict[str, Rule] = {}
-    for module in (model, trace, residency, eviction, metrics, replay, engines, conformance):
+    for module in order:
         for rule in module.RULES:
             if rule.id in found or rule.chapter not in CHAPTERS:
                 raise AssertionError(f"rule id {rule.id} is taken twice or names no chapter")

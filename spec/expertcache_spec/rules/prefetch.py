@@ -1,0 +1,5 @@
+"""Rules of the prefetch part of the specification."""
+
+from expertcache_spec.rules import Rule
+
+RULES: tuple[Rule, ...] = ()
