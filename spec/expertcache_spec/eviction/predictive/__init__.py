@@ -1,4 +1,4 @@
-"""Policies that predict the next use from the past alone: hazard, popularity, rank, streak, frequency, interval, reuse."""
+"""Policies that predict the next use from the past: hazard, popularity, rank, streak, frequency, interval, reuse."""
 
 from __future__ import annotations
 
