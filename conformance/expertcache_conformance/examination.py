@@ -54,8 +54,6 @@ class Examination:
     implementation: Implementation
     dry: bool = False
     programs: int = 0
-    witnesses: dict[str, Violation] = attrs.field(factory=dict)
-    """Rule id to the shortened violation that an earlier test of the same run found: shortening is done once."""
 
     @property
     def sequential(self) -> bool:
@@ -156,12 +154,4 @@ class Examination:
 
     def _conclude(self, found: dict[str, Violation]) -> None:
         if found:
-            raise RulesBroken(self._shortened(violation) for violation in found.values())
-
-    def _shortened(self, violation: Violation) -> Violation:
-        """Short already, shorter than what another test found for the rule, or made short."""
-        known = self.witnesses.get(violation.rule)
-        if known is not None and known.program.config.policy == violation.program.config.policy:
-            return known if known.size < violation.size else violation
-        self.witnesses[violation.rule] = short = shorten(violation, self.implementation)
-        return short
+            raise RulesBroken(shorten(violation, self.implementation) for violation in found.values())

@@ -26,7 +26,7 @@ EXAMPLES = 20
 """Hypothesis examples after a volume that found nothing."""
 AFTER_FIRST = 100
 """Further programs after the first difference, to see whether other rules break too."""
-EFFORT = 20_000
+EFFORT = 5_000
 """Operations that shortening one witness may run."""
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 IMPLEMENTATION: pytest.StashKey[Any] = pytest.StashKey()
 REPORT: pytest.StashKey[Any] = pytest.StashKey()
 EXPECTED: pytest.StashKey[dict[str, str]] = pytest.StashKey()
-WITNESSES: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 REPLAYED: pytest.StashKey[Any] = pytest.StashKey()
 FACTS = "expertcache"
 """Attribute of a test report that carries what the suite found, as plain data."""
@@ -57,7 +56,6 @@ def pytest_configure(config: pytest.Config) -> None:
     except (CannotLoad, report.CannotRead) as error:
         raise pytest.UsageError(f"--impl: {error}") from error
     config.stash[REPORT] = report.Report(config.stash[IMPLEMENTATION])
-    config.stash[WITNESSES] = {}
 
 
 def _ours(item: pytest.Item) -> bool:
@@ -85,7 +83,7 @@ def exam(request: pytest.FixtureRequest) -> Examination:
     from expertcache_conformance.examination import Examination
 
     stash = request.config.stash
-    return Examination(stash[IMPLEMENTATION], dry=request.config.option.impl_list, witnesses=stash[WITNESSES])
+    return Examination(stash[IMPLEMENTATION], dry=request.config.option.impl_list)
 
 
 @pytest.fixture

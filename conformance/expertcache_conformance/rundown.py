@@ -66,10 +66,9 @@ class Rundown:
 def examine(implementation: Implementation, *, only: Callable[[Case], bool] = lambda case: True) -> Rundown:
     """Run every test, or those that `only` admits, and gather what they find."""
     found = Rundown()
-    witnesses: dict[str, Violation] = {}
     for case in filter(only, cases()):
         try:
-            case.run(Examination(implementation, witnesses=witnesses))
+            case.run(Examination(implementation))
         except NotClaimed:
             found.not_claimed.append(case.name)
         except RulesBroken as broken:
