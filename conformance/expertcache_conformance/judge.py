@@ -12,7 +12,7 @@ from expertcache_conformance import diagnosis, features
 from expertcache_conformance.adapters import Implementation
 from expertcache_conformance.answers import KEY_FIELDS, Answer, Malformed, Oracle, Subject
 from expertcache_conformance.program import Program
-from expertcache_conformance.suspects import identify
+from expertcache_conformance.suspects import claim, identify
 from expertcache_spec.rules import RULES
 
 LUCK = "XC-CONF-002"
@@ -111,10 +111,9 @@ def known_as(implementation: Implementation, program: Program) -> tuple[str, str
     """What the implementation is instead of what it claims (`suspects.identify`); found once for each claim."""
     if any(operation.op != "step" for operation in program.operations) or program.config.future is not None:
         return None
-    config = program.config
-    key = (id(implementation.target), config.policy, config.settings, config.geometry.top_k == 1, config.slots is None)
+    key = claim(implementation, program.config)
     if key not in _IDENTIFIED:
-        _IDENTIFIED[key] = identify(implementation, config)
+        _IDENTIFIED[key] = identify(implementation, program.config)
     return _IDENTIFIED[key]
 
 

@@ -91,6 +91,18 @@ def corpus(config: Config, count: int = 80) -> list[Program]:
     ]
 
 
+def claim(implementation: Implementation, config: Config) -> tuple[object, ...]:
+    """What the fixed corpus depends on: findings on it are made once for each of these."""
+    return (
+        id(implementation.target),
+        config.policy,
+        tuple(sorted(config.parameters.items())),
+        config.settings,
+        config.geometry.top_k == 1,
+        config.slots is None,
+    )
+
+
 def identify(implementation: Implementation, config: Config) -> tuple[str, str] | None:
     """The rule and words of the suspect that gives every answer the implementation gives; None when none does."""
     heard = [(program, _hear(implementation, program)) for program in corpus(config)]
