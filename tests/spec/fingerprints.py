@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 
-from expertcache_spec.eviction import POLICIES
-
 from .running import outcomes
+from .settings_of_policies import SUBJECTS
 from .strategies import random_case
 
 if __name__ == "__main__":
     found = {}
-    for policy in POLICIES:
+    for policy in SUBJECTS:
         digest = hashlib.sha256()
         for seed in range(40):
             steps, counters, residents = outcomes(random_case(seed, policy), policy)

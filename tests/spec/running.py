@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from expertcache_spec.errors import ExpertCacheError
-from expertcache_spec.eviction import POLICIES, Form
+from expertcache_spec.eviction import Form
 from expertcache_spec.metrics import Counters
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.replay import Replay, run_event
 from expertcache_spec.residency import Residency, Settings, Step, audit
 from expertcache_spec.trace import Event, Trace
 
+from .settings_of_policies import SUBJECTS
 from .strategies import Case
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ def steps(
     trace: Trace, policy: str, budget: Budget, settings: Settings | None = None, form: Form = "indexed"
 ) -> list[Step]:
     """Every step of one replay."""
-    return list(Replay(trace, policy, budget, settings or Settings(), form=form))
+    return list(Replay(trace, SUBJECTS[policy], budget, settings or Settings(), form=form))
 
 
 def outcomes(case: Case, policy: str, form: Form = "indexed") -> tuple[list[Step | str], Counters, frozenset[Key]]:
@@ -33,14 +34,14 @@ def outcomes(case: Case, policy: str, form: Form = "indexed") -> tuple[list[Step
 
     An online policy goes on after a refusal, as an engine would; an offline one cannot.
     """
-    run = Replay(case.trace, policy, case.budget, case.settings, form=form)
+    run = Replay(case.trace, SUBJECTS[policy], case.budget, case.settings, form=form)
     found: list[Step | str] = []
     for event in run.events:
         try:
             found.append(run_event(run.machine, event))
         except ExpertCacheError as error:
             found.append(f"{error.code}: {error}")
-            if POLICIES[policy].offline:
+            if SUBJECTS[policy].offline:
                 break
         assert audit(run.machine) == []
     return found, run.machine.counters, run.machine.residents()

@@ -1,8 +1,8 @@
 """All small traces, replayed in both forms of every policy; run as a module, without contracts for speed.
 
-`python -m tests.spec.smallscope single KEYS EVENTS CAPACITY` takes every sequence of that many one-key events;
-`... sets KEYS EVENTS CAPACITY ROW` every sequence of events that each ask for up to ROW keys, in every router order,
-under every room and touch order. Prints how many cases, steps and victims were compared, and the first differences.
+`python -m tests.spec.smallscope POLICIES KIND KEYS EVENTS CAPACITY ROW` takes every sequence of that many events that
+each ask for up to ROW keys, in every router order. KIND is `single` (ROW is 1), `sets` (under both touch orders) or
+`rooms` (under every room as well). Prints how many cases, steps and victims were compared, and the first differences.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import permutations, product
+from typing import Any
 
-from expertcache_spec.eviction import POLICIES, Form, make
+from expertcache_spec.eviction import Form, make
 from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.replay import run_event
 from expertcache_spec.residency import Residency, Settings, Step
 from expertcache_spec.trace import Event
+
+from .settings_of_policies import SUBJECTS
 
 Row = tuple[int, ...]
 
@@ -25,7 +28,7 @@ def replay(
     geometry: Geometry, policy: str, events: Sequence[Event], slots: int, chosen: Settings, form: Form
 ) -> list[Step]:
     """The steps of one form."""
-    machine = Residency(geometry, Budget(slots=slots), make(policy, form, events), chosen)
+    machine = Residency(geometry, Budget(slots=slots), make(SUBJECTS[policy], form, events), chosen)
     return [run_event(machine, event) for event in events]
 
 
@@ -35,25 +38,35 @@ def traces(rows: Sequence[Row], events: int) -> Iterator[tuple[Event, ...]]:
     return product(*made)
 
 
-def settings(policy: str, sets: bool) -> list[Settings]:
+def settings(policy: str, kind: str) -> list[Settings]:
     """What to run a policy under: everything that tells whole events apart, and refusal where it is defined."""
+    indifferent = policy == "fifo" or SUBJECTS[policy].offline
     chosen = [
         Settings(room=room, touch=touch, overflow="waves")
-        for room in (("reserve", "trim", "retain") if sets else ("reserve",))
-        for touch in (("router", "hits_first") if sets and policy in ("lru", "lfu", "lfu-reset") else ("router",))
+        for room in (("reserve", "trim", "retain") if kind == "rooms" else ("reserve",))
+        for touch in (("router",) if kind == "single" or indifferent else ("router", "hits_first"))
     ]
-    return chosen + ([Settings(admission="refusable", overflow="waves")] if POLICIES[policy].can_refuse else [])
+    return chosen + ([Settings(admission="refusable", overflow="waves")] if SUBJECTS[policy].can_refuse else [])
 
 
-def compare(rows: Sequence[Row], keys: int, events: int, capacity: int, *, sets: bool) -> dict[str, object]:
-    """Both forms of every policy over every trace at every capacity."""
-    geometry = Geometry(1, keys, max(map(len, rows)))
+def lengths(policy: str, events: int) -> range:
+    """A shorter trace is the beginning of a longer one, except to a policy that knows the future."""
+    return range(1 if SUBJECTS[policy].offline else events, events + 1)
+
+
+def every_row(keys: int, widest: int) -> list[Row]:
+    """What one event may ask for: up to `widest` of the keys, in every router order."""
+    return [ids for size in range(1, widest + 1) for ids in permutations(range(keys), size)]
+
+
+def compare(policies: Sequence[str], kind: str, keys: int, events: int, capacity: int, widest: int) -> dict[str, Any]:
+    """Both forms of the policies over every trace at every capacity."""
+    geometry, rows = Geometry(1, keys, widest), every_row(keys, widest)
     cases = steps = victims = 0
     differences: list[str] = []
-    for policy, card in POLICIES.items():
-        # A shorter trace is the beginning of a longer one, except to a policy that knows the future.
-        for length in range(1 if card.offline else events, events + 1):
-            for trace, slots, chosen in product(traces(rows, length), range(1, capacity + 1), settings(policy, sets)):
+    for policy in policies:
+        for length in lengths(policy, events):
+            for trace, slots, chosen in product(traces(rows, length), range(1, capacity + 1), settings(policy, kind)):
                 indexed, declarative = (
                     replay(geometry, policy, trace, slots, chosen, form) for form in ("indexed", "declarative")
                 )
@@ -65,7 +78,5 @@ def compare(rows: Sequence[Row], keys: int, events: int, capacity: int, *, sets:
 
 
 if __name__ == "__main__":
-    kind, keys, events, capacity, *row = sys.argv[1:]
-    widest = int(row[0]) if row else 1
-    every = [ids for size in range(1, widest + 1) for ids in permutations(range(int(keys)), size)]
-    print(json.dumps(compare(every, int(keys), int(events), int(capacity), sets=kind == "sets")))
+    names, kind, *bounds = sys.argv[1:]
+    print(json.dumps(compare(names.split(","), kind, *map(int, bounds))))

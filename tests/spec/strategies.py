@@ -13,10 +13,11 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from expertcache_spec.eviction import POLICIES
 from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.residency import SETTINGS, Settings
 from expertcache_spec.trace import PHASES, Event, Trace
+
+from .settings_of_policies import SUBJECTS
 
 Row = tuple[int, ...]
 
@@ -32,7 +33,7 @@ class Case:
 
 def defined(policy: str, settings: Settings) -> bool:
     """Whether the specification defines `settings` for `policy`."""
-    return settings.admission == "always" or (POLICIES[policy].can_refuse and settings.room != "trim")
+    return settings.admission == "always" or (SUBJECTS[policy].can_refuse and settings.room != "trim")
 
 
 # ---------------------------------------------------------------------------------------------- hypothesis

@@ -16,15 +16,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from expertcache_spec.eviction import POLICIES
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency import SETTINGS, Settings
 from expertcache_spec.trace import Event
 
 from . import strategies
 from .books import Watched
+from .settings_of_policies import SUBJECTS
 
-POLICY = st.sampled_from(sorted(POLICIES))
+POLICY = st.sampled_from(sorted(SUBJECTS))
 SCOPES = ("counters", "history", "contents")
 
 
@@ -150,7 +150,7 @@ def test_any_order_of_transitions_keeps_the_books() -> None:
 def random_run(seed: int, transitions: int, **fixed: str) -> dict[str, int]:
     """One machine under that many random transitions, weighted so that events get served; how often what happened."""
     random = Random(seed)
-    policy = random.choice(sorted(POLICIES))
+    policy = random.choice(sorted(SUBJECTS))
     geometry = strategies.random_geometry(random)
     while not strategies.defined(policy, chosen := _settings(random, fixed)):
         pass

@@ -14,9 +14,11 @@ from expertcache_spec.trace import Trace
 
 from . import recordings
 from .running import outcomes, steps
+from .settings_of_policies import SUBJECTS
 from .strategies import Case, cases, defined, random_case
 
 ALL = tuple(POLICIES)
+EVERY = tuple(SUBJECTS)
 
 
 def agree(case: Case, policy: str) -> int:
@@ -29,7 +31,7 @@ def agree(case: Case, policy: str) -> int:
 
 
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-010", "XC-EVICT-020", "XC-EVICT-030", "XC-EVICT-040", "XC-EVICT-050")
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", EVERY)
 @settings(max_examples=50)
 @given(data=st.data())
 def test_both_forms_agree_on_what_hypothesis_draws(policy: str, data: st.DataObject) -> None:
@@ -37,7 +39,7 @@ def test_both_forms_agree_on_what_hypothesis_draws(policy: str, data: st.DataObj
 
 
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-010", "XC-EVICT-020", "XC-EVICT-030", "XC-EVICT-040", "XC-EVICT-050")
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", EVERY)
 def test_both_forms_agree_in_volume(policy: str) -> None:
     compared = sum(agree(random_case(seed, policy), policy) for seed in range(150))
     assert compared > 2_000
@@ -45,7 +47,7 @@ def test_both_forms_agree_in_volume(policy: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.rule("XC-EVICT-002")
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", EVERY)
 def test_both_forms_agree_in_much_more_volume(policy: str) -> None:
     compared = sum(agree(random_case(seed, policy), policy) for seed in range(10_000, 16_000))
     print(f"{policy}: {compared} events compared")
@@ -98,7 +100,7 @@ def test_both_forms_agree_on_recorded_traces(policy: str, run: str, short: int |
 
 
 @pytest.mark.rule("XC-EVICT-002")
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", EVERY)
 def test_both_forms_agree_on_decode_of_many_requests(policy: str) -> None:
     whole = recordings.gpt_oss("instruct_facts", requests=8)
     trace = Trace(whole.geometry, recordings.beginning(whole, 4).events)

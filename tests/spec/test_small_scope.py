@@ -3,29 +3,70 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
-from .running import python
+from expertcache_spec.eviction import POLICIES
 
-# How many cases there are follows from the bounds: one-key sequences x capacities x (four online policies under one
-# setting, Belady of every length under two); sets likewise with their rooms and touch orders.
-BOUNDS = [
-    pytest.param("single 4 4 4", 6_816, id="every 4 events over 4 keys"),
-    pytest.param("sets 3 3 2 2", 37_170, id="every 3 events of up to 2 of 3 keys"),
-    pytest.param("single 4 5 4", 27_296, id="every 5 events over 4 keys", marks=pytest.mark.nightly),
-    pytest.param("single 6 6 4", 1_194_384, id="every 6 events over 6 keys", marks=pytest.mark.nightly),
-    pytest.param("sets 3 4 3 2", 501_903, id="every 4 events of up to 2 of 3 keys", marks=pytest.mark.nightly),
-    pytest.param("sets 3 3 4 3", 341_340, id="every 3 events of up to 3 of 3 keys", marks=pytest.mark.nightly),
-]
+from .running import python
+from .settings_of_policies import SUBJECTS, VARIATIONS
+from .smallscope import every_row, lengths, settings
+
+Bounds = tuple[str, int, int, int, int]
+"""Kind, keys, events, capacity, widest event: see `smallscope`."""
+
+
+def cases(policies: Sequence[str], bounds: Bounds) -> int:
+    """How many cases follow from the bounds: sequences of events x capacities x settings."""
+    kind, keys, events, capacity, widest = bounds
+    rows = len(every_row(keys, widest))
+    return sum(
+        rows**length * capacity * len(settings(policy, kind))
+        for policy in policies
+        for length in lengths(policy, events)
+    )
+
+
+def agree(policies: Sequence[str], bounds: Bounds) -> None:
+    """Enumerate, print how much, and find no difference."""
+    text = python("-m", "tests.spec.smallscope", ",".join(policies), *map(str, bounds), EXPERTCACHE_CONTRACTS="off",
+                  timeout=7200)  # fmt: skip
+    print(bounds, ",".join(policies), text)
+    found = json.loads(text)
+    assert found["differences"] == []
+    assert found["cases"] == cases(policies, bounds)
+    assert found["victims"] > found["cases"] // 8
 
 
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-010", "XC-EVICT-020", "XC-EVICT-030", "XC-EVICT-040", "XC-EVICT-050")
-@pytest.mark.parametrize(("bounds", "cases"), BOUNDS)
-def test_both_forms_agree_on_every_trace_within(bounds: str, cases: int) -> None:
-    text = python("-m", "tests.spec.smallscope", *bounds.split(), EXPERTCACHE_CONTRACTS="off", timeout=3600)
-    print(bounds, text)
-    found = json.loads(text)
-    assert found["differences"] == []
-    assert found["cases"] == cases
-    assert found["victims"] > cases // 4
+@pytest.mark.parametrize(
+    ("policies", "bounds"),
+    [
+        pytest.param(tuple(POLICIES), ("single", 4, 4, 3, 1), id="every 4 events over 4 keys"),
+        pytest.param(tuple(POLICIES), ("sets", 3, 3, 2, 2), id="every 3 events of up to 2 of 3 keys"),
+        *(
+            pytest.param((name,), ("single", 3, 4, 2, 1), id=f"every 4 events over 3 keys, {name}")
+            for name in VARIATIONS
+        ),
+    ],
+)
+def test_both_forms_agree_on_every_trace_within(policies: tuple[str, ...], bounds: Bounds) -> None:
+    agree(policies, bounds)
+
+
+@pytest.mark.nightly
+@pytest.mark.rule("XC-EVICT-002")
+@pytest.mark.parametrize("policy", SUBJECTS)
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        pytest.param(("single", 6, 6, 4, 1), id="every 6 events over 6 keys"),
+        pytest.param(("rooms", 3, 4, 3, 2), id="every 4 events of up to 2 of 3 keys"),
+        pytest.param(("rooms", 3, 3, 4, 3), id="every 3 events of up to 3 of 3 keys"),
+    ],
+)
+def test_both_forms_agree_on_every_trace_within_larger_bounds(policy: str, bounds: Bounds) -> None:
+    if policy in VARIATIONS and bounds[0] == "single":
+        bounds = ("single", 5, 5, 3, 1)
+    agree([policy], bounds)

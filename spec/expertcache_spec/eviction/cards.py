@@ -98,6 +98,12 @@ class Card:
         where = f"policy {self.name}"
         return {name: p.check(given[name], where) if name in given else p.default for name, p in known.items()}
 
+    def setting(self, name: str, **values: Value) -> Card:
+        """The same policy under a name of its own, with these values as its defaults; raises as `complete` does."""
+        chosen = self.complete(values)
+        own = tuple(attrs.evolve(parameter, default=chosen[parameter.name]) for parameter in self.parameters)
+        return attrs.evolve(self, name=name, parameters=own)
+
 
 PolicyFactory = Callable[[], Policy]
 

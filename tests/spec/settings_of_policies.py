@@ -1,0 +1,14 @@
+"""What the generic tests run over: every policy with its defaults, and every setting of its parameters that matters."""
+
+from __future__ import annotations
+
+from expertcache_spec.eviction import POLICIES, Card, Value
+
+VARIATIONS: dict[str, tuple[str, dict[str, Value]]] = {}
+"""Name of the setting to the policy and the parameters that differ from its defaults; one line each."""
+
+SUBJECTS: dict[str, Card] = {
+    **POLICIES,
+    **{name: POLICIES[policy].setting(name, **values) for name, (policy, values) in VARIATIONS.items()},
+}
+"""Name to card: the policies first, then the variations."""
