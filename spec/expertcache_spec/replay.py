@@ -96,10 +96,15 @@ class Replay:
     def __attrs_post_init__(self) -> None:
         if self.mode not in MODES:
             raise UnknownName(f"replay mode {self.mode!r}", where="replay", cure=f"one of {', '.join(MODES)}")
-        card(self.policy).complete(self.parameters)
+        self.card.complete(self.parameters)
         self.events = self.trace.events if self.mode == "event" else tuple(sequential(self.trace.events))
         policy = make(self.policy, self.form, self.events, self.parameters)
         self.machine = Residency(self.trace.geometry, self.budget, policy, self.settings)
+
+    @property
+    def card(self) -> Card:
+        """The policy's card."""
+        return card(self.policy)
 
     def __iter__(self) -> Iterator[Step]:
         if self._begun:
@@ -110,7 +115,7 @@ class Replay:
 
     def result(self) -> Result:
         """The counters as they stand, with the manifest and the warnings."""
-        found = card(self.policy)
+        found = self.card
         manifest = Manifest(
             self.trace.name,
             self.trace.fingerprint,

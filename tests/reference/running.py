@@ -39,10 +39,10 @@ def run_json(*arguments: object) -> dict[str, Any]:
     return value
 
 
-def process(*command: object, contracts: str = "on", timeout: float = 120) -> Ran:
+def process(*command: object, contracts: str = "on", timeout: float = 120, folder: Path = ROOT) -> Ran:
     """A Python process of its own: `-m module ...` or `-c code ...`."""
     done = subprocess.run(
-        [sys.executable, *map(str, command)], capture_output=True, text=True, cwd=ROOT, timeout=timeout, check=False,
+        [sys.executable, *map(str, command)], capture_output=True, text=True, cwd=folder, timeout=timeout, check=False,
         env={**os.environ, "EXPERTCACHE_CONTRACTS": contracts, "COLUMNS": "80"},
     )  # fmt: skip
     return Ran(done.returncode, done.stdout, done.stderr)

@@ -1,4 +1,4 @@
-"""The command line: `expertcache replay`, `compare`, and `trace info`, `validate`, `convert`.
+"""The command line: `expertcache replay`, `compare`, `policies`, and `trace info`, `validate`, `convert`.
 
 Exit codes: 0 well, 1 a bad trace or a mismatch with a recording, 2 usage or configuration, 130 interrupted.
 """
@@ -14,6 +14,7 @@ import typer
 
 from expertcache_reference.cli.compare import compare
 from expertcache_reference.cli.failures import Commands
+from expertcache_reference.cli.policies import policies
 from expertcache_reference.cli.replay import replay
 from expertcache_reference.cli.trace_convert import convert
 from expertcache_reference.cli.trace_info import info
@@ -28,6 +29,7 @@ traces = typer.Typer(no_args_is_help=True, help="Look at, check and convert trac
 app.add_typer(traces, name="trace")
 app.command()(replay)
 app.command()(compare)
+app.command()(policies)
 traces.command()(info)
 traces.command()(validate)
 traces.command()(convert)

@@ -16,7 +16,7 @@ from expertcache_spec.model import Budget
 from expertcache_spec.replay import Manifest, Replay, Result, as_dict
 from expertcache_spec.trace import Trace
 
-_VARIED = ("policy", "slots", "bytes", "optimum")
+_VARIED = ("policy", "parameters", "slots", "bytes", "optimum")
 """What may differ between the rows of one comparison, beside the scope."""
 
 
@@ -28,7 +28,9 @@ class Unlike(ExpertCacheError):
 
 def compare(
     source: options.Source,
-    policies: Annotated[str, typer.Option("--policies", metavar="P[,P...]", help="Policies.")],
+    policies: Annotated[
+        str, typer.Option("--policies", metavar="P[,P...]", help="Policies, as --policy of replay takes them.")
+    ],
     slots: Annotated[str | None, typer.Option("--slots", metavar="N[,N...]", help="Budgets in records.")] = None,
     budget: Annotated[str | None, typer.Option("--budget", metavar="SIZE[,SIZE...]", help="Budgets in bytes.")] = None,
     scopes: Annotated[str | None, typer.Option("--scopes", metavar="S[,S...]", help="Scopes: global, layer.")] = None,
@@ -56,7 +58,7 @@ def compare(
     combinations = list(product(budgets, chosen, names))
     results = []
     for number, (limit, settings, name) in enumerate(combinations, 1):
-        run = Replay(trace, name, limit, settings, mode)  # type: ignore[arg-type]
+        run = Replay(trace, name.card, limit, settings, mode, parameters=name.parameters)  # type: ignore[arg-type]
         with tracked(run, len(run.events), f"replaying {name}, {number} of {len(combinations)}") as steps:
             for _ in steps:
                 pass
@@ -68,7 +70,7 @@ def compare(
     if as_json:
         print_json({"rows": [_entry(*pair) for pair in zip(results, gaps, strict=True)], "warnings": warnings})
     else:
-        _print(trace, results, gaps, budgets)
+        _print(trace, [str(name) for _, _, name in combinations], results, gaps, budgets)
 
 
 def _budgets(slots: str | None, sizes: str | None) -> dict[Budget, str]:
@@ -129,6 +131,7 @@ def _entry(result: Result, gap: int | None) -> dict[str, Any]:
     manifest = result.manifest
     return {
         "policy": manifest.policy,
+        "parameters": manifest.parameters,
         "scope": manifest.settings.scope,
         "slots": manifest.slots,
         "bytes": manifest.bytes,
@@ -138,17 +141,23 @@ def _entry(result: Result, gap: int | None) -> dict[str, Any]:
     }
 
 
-def _print(trace: Trace, results: Sequence[Result], gaps: Sequence[int | None], budgets: Mapping[Budget, str]) -> None:
+def _print(
+    trace: Trace,
+    names: Sequence[str],
+    results: Sequence[Result],
+    gaps: Sequence[int | None],
+    budgets: Mapping[Budget, str],
+) -> None:
     phases = sorted({str(phase) for result in results for phase in result.counters.per_phase()})
     counts = ("hits", "misses+bypassed", "reads", "bytes read", "evictions", "collisions", "over belady")
     rows = []
-    for result, gap in zip(results, gaps, strict=True):
+    for name, result, gap in zip(names, results, gaps, strict=True):
         total, by_phase = result.total, result.counters.per_phase()
         known = result.counters.peak_bytes > 0 or result.manifest.bytes is not None
         numbers: list[object] = [total.hits, _absent(result), total.reads, total.bytes_read if known else "unknown"]
         numbers += [total.evictions, total.collisions, "-" if gap is None else gap]
         rates = (rate(by_phase[p].hits, by_phase[p].lookups) if p in by_phase else "-" for p in phases)
-        label = (result.manifest.policy, result.manifest.settings.scope, _limit(result, budgets))
+        label = (name, result.manifest.settings.scope, _limit(result, budgets))
         rows.append([*label, *map(str, numbers), *rates])
     typer.echo(f"trace {trace.fingerprint}, {results[0].manifest.replay} replay, {results[0].total.lookups} lookups")
     print_table(trace.name, ("policy", "scope", "budget", *counts, *(f"{p} hits" for p in phases)), rows)

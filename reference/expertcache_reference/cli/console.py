@@ -73,11 +73,11 @@ def print_json(value: dict[str, Any]) -> None:
     typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
-def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """A table on stdout: the first column is text, the others numbers."""
+def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], *, left: int = 1) -> None:
+    """A table on stdout: the first `left` columns are text, the others numbers."""
     table = Table(title=Text(printable(title)), title_justify="left")
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index else "left", no_wrap=True)
+        table.add_column(column, justify="left" if index < left else "right", no_wrap=index < 1 or index >= left)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +13,8 @@ import typer
 
 from expertcache_spec.engines import PROFILES, profile
 from expertcache_spec.errors import UnknownName
-from expertcache_spec.eviction import POLICIES, card
+from expertcache_spec.eviction import POLICIES
+from expertcache_spec.eviction.spelling import Spelled, parse
 from expertcache_spec.model import Budget, parse_size
 from expertcache_spec.replay import MODES
 from expertcache_spec.residency import SETTINGS, Settings
@@ -51,13 +55,30 @@ def settings(engine: str | None, **given: str | None) -> Settings:
     return attrs.evolve(base, **explicit)
 
 
-def policy(name: str | None, engine: str | None) -> str:
-    """The policy given, or the profile's; raises `UnknownName` for neither and for a name that does not exist."""
+PolicyName = Annotated[
+    str | None,
+    typer.Option("--policy", metavar="POLICY", help="NAME, NAME:parameter=value:..., or your own as module:CARD."),
+]
+
+
+def policy(name: str | None, engine: str | None) -> Spelled:
+    """The policy given, or the profile's; raises `UnknownName` for neither and for what does not exist."""
     if name is None and engine is None:
         raise UnknownName(
             "no policy", where="--policy", cure=f"one of {', '.join(POLICIES)}; or an engine with --profile"
         )
-    return card(name if name is not None else profile(str(engine)).policy).name
+    with _own_modules():
+        return parse(name if name is not None else profile(str(engine)).policy)
+
+
+@contextmanager
+def _own_modules() -> Iterator[None]:
+    """A card of one's own may lie in the current directory, as it may under `python -m`."""
+    sys.path.insert(0, "")
+    try:
+        yield
+    finally:
+        sys.path.remove("")
 
 
 def budget(slots: int | None, size: str | None) -> tuple[Budget, str]:

@@ -10,6 +10,7 @@ from expertcache_reference.cli import options
 from expertcache_reference.cli.console import load, print_json, print_table, rate, tracked, warn
 from expertcache_reference.cli.failures import BAD_TRACE
 from expertcache_spec.engines import Mismatch, mismatches
+from expertcache_spec.eviction.spelling import spell
 from expertcache_spec.metrics import Row
 from expertcache_spec.model import format_size
 from expertcache_spec.replay import Replay, Result, as_dict
@@ -23,7 +24,7 @@ _COLUMNS = ("lookups", "hits", "misses", "bypassed", "evictions", "collisions", 
 
 def replay(
     source: options.Source,
-    policy: Annotated[str | None, typer.Option("--policy", help="The eviction policy.")] = None,
+    policy: options.PolicyName = None,
     budget: Annotated[str | None, typer.Option("--budget", metavar="SIZE", help="Bytes, as 4000MiB or 4GB.")] = None,
     slots: Annotated[int | None, typer.Option("--slots", help="Records; with --budget the tighter wins.")] = None,
     scope: options.Scope = None,
@@ -49,9 +50,9 @@ def replay(
         profile, scope=scope, room=room, touch=touch, repeats=repeats, overflow=overflow, no_victim=no_victim,
         admission=admission,
     )  # fmt: skip
-    name, (limit, unit) = options.policy(policy, profile), options.budget(slots, budget)
+    spelled, (limit, unit) = options.policy(policy, profile), options.budget(slots, budget)
     trace, notes = load(source, record_bytes, drop_weights=drop_weights)
-    run = Replay(trace, name, limit, chosen, mode)  # type: ignore[arg-type]
+    run = Replay(trace, spelled.card, limit, chosen, mode, parameters=spelled.parameters)  # type: ignore[arg-type]
     found = _run(run, against_recording)
     result = run.result()
     warnings = [*result.warnings, *notes]
@@ -71,7 +72,7 @@ def _run(run: Replay, compare: bool) -> list[Mismatch] | None:
     """Take every step; the keys that differ from the recording, or None where none was asked for."""
     geometry, found = run.trace.geometry, list[Mismatch]()
     sizes = [geometry.size(layer) for layer in range(geometry.layers)] if compare else []
-    with tracked(run, len(run.events), f"replaying {run.policy}") as steps:
+    with tracked(run, len(run.events), f"replaying {run.card.name}") as steps:
         for index, (event, step) in enumerate(zip(run.events, steps, strict=True)):
             if compare:
                 found += mismatches(index, event, step, sizes)
@@ -109,7 +110,8 @@ def _print(result: Result, unit: str) -> None:
     limits = [] if manifest.slots is None else [f"{manifest.slots} slots"]
     limits += [] if manifest.bytes is None else [f"{format_size(manifest.bytes, unit)} ({manifest.bytes} bytes)"]
     typer.echo(f"trace     {manifest.trace_sha256}")
-    typer.echo(f"policy    {manifest.policy}, {manifest.replay} replay, budget {' and '.join(limits)}")
+    policy = spell(manifest.policy, manifest.parameters)
+    typer.echo(f"policy    {policy}, {manifest.replay} replay, budget {' and '.join(limits)}")
     typer.echo(f"settings  {', '.join(f'{k} {getattr(manifest.settings, k)}' for k in SETTINGS)}")
     if manifest.optimum is not None:
         typer.echo(f"optimum   {manifest.optimum}")

@@ -1,0 +1,71 @@
+"""`expertcache policies`, and policies with parameters or of one's own on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from expertcache_spec.eviction import POLICIES
+
+from .files import CSV, put
+from .running import process, run, run_json
+
+OWN = '''
+from expertcache_spec.eviction import Card, Parameter, lru
+from expertcache_spec.eviction.base import by_order
+
+
+def build(back):
+    """Most recent first, or least."""
+    return by_order((lambda past, key: (-past.touched[key],)) if back else lru.order)()
+
+
+CARD = Card("mru", "XC-EVICT-020", build, build, "most recent", "here", "O(n)", (Parameter("back", True, "which end"),))
+'''
+
+
+def test_every_policy_is_listed_with_its_parameters_source_and_cost() -> None:
+    listed = {entry["name"]: entry for entry in run_json("policies")["policies"]}
+    assert list(listed) == list(POLICIES)
+    for name, card in POLICIES.items():
+        assert {p["name"]: p["default"] for p in listed[name]["parameters"]} == card.complete()
+        assert listed[name]["source"]
+        assert listed[name]["cost"]
+        assert all(p["meaning"] for p in listed[name]["parameters"])
+
+
+def test_one_policy_is_shown_whole() -> None:
+    shown = run("policies", "belady").out
+    for word in ("XC-EVICT-050", "Belady 1966", "needed"):
+        assert word in shown
+    assert [entry["name"] for entry in run_json("policies", "belady")["policies"]] == ["belady"]
+
+
+def test_the_table_holds_every_name() -> None:
+    words = run("policies").out.split()
+    assert set(POLICIES) <= set(words)
+
+
+@pytest.mark.rule("XC-EVICT-001")
+def test_an_unknown_policy_or_parameter_is_refused(tmp_path: Path) -> None:
+    trace = put(tmp_path / "tiny.csv", CSV)
+    assert run("policies", "lur").code == 2
+    ran = run("replay", trace, "--policy", "lru:speed=3", "--slots", "3")
+    assert (ran.code, ran.out) == (2, "")
+    assert "parameter 'speed'" in ran.err
+
+
+def test_a_policy_of_ones_own_runs_beside_the_known_ones(tmp_path: Path) -> None:
+    put(tmp_path / "tiny.csv", CSV)
+    (tmp_path / "own.py").write_text(OWN)
+    both = "own:CARD,own:CARD:back=false,lru"
+    ran = process("-m", "expertcache_reference.cli", "compare", "tiny.csv", "--policies", both, "--slots", 4, "--json",
+                  folder=tmp_path)  # fmt: skip
+    assert ran.code == 0, ran.err
+    rows = json.loads(ran.out)["rows"]
+    assert [(row["policy"], row["parameters"]) for row in rows] == [
+        ("mru", {"back": True}), ("mru", {"back": False}), ("lru", {}),
+    ]  # fmt: skip
+    assert rows[1]["hits"] == rows[2]["hits"]
