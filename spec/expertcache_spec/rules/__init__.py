@@ -23,6 +23,9 @@ CHAPTERS: Mapping[str, str] = MappingProxyType(
         "ADMIT": "Admission",
         "PREFETCH": "Prefetch",
         "MISS": "Misses",
+        "SCHED": "Schedules",
+        "FANOUT": "Fan-out",
+        "LAYOUT": "Layouts",
         "METRIC": "Metrics",
         "REPLAY": "Replay",
         "ENGINE": "Engine profiles",
@@ -63,6 +66,8 @@ def _collect() -> Mapping[str, Rule]:
         engine_policies,
         engines,
         eviction,
+        fanout,
+        layout,
         metrics,
         misses,
         model,
@@ -70,11 +75,27 @@ def _collect() -> Mapping[str, Rule]:
         prefetch,
         replay,
         residency,
+        schedule,
         trace,
     )
 
     evictions = (eviction, counting, classical, engine_policies, predictive)
-    order = (model, trace, residency, *evictions, admission, prefetch, misses, metrics, replay, engines, conformance)
+    below = (fanout, layout)
+    order = (
+        model,
+        trace,
+        residency,
+        *evictions,
+        admission,
+        prefetch,
+        misses,
+        schedule,
+        *below,
+        metrics,
+        replay,
+        engines,
+        conformance,
+    )
     found: dict[str, Rule] = {}
     for module in order:
         for rule in module.RULES:

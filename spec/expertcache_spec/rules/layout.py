@@ -1,0 +1,48 @@
+"""Rules of chapter `layout`: where records lie, and the reads that fetch them."""
+
+from expertcache_spec.rules import Rule
+
+_L = "expertcache_spec.layout:"
+
+RULES = (
+    Rule("XC-LAYOUT-001", "MUST",
+         "Every extent lies inside a file of the layout.",
+         "A shard with an intact header and a missing tail crashes or loads garbage later.",
+         "llama.cpp#6774, FreeToken#25", _L + "broken_laws"),
+    Rule("XC-LAYOUT-002", "MUST",
+         "No byte of a file belongs to two records, or to a record and a table.",
+         "Alignment padding overwrote the tail of the part before.",
+         "colibri#1615", _L + "broken_laws"),
+    Rule("XC-LAYOUT-003", "MUST",
+         "Blocks begin on the alignment that the layout declares: of the file offset, not of the size alone.",
+         "Records of whole pages began 512 bytes past one; uncached reads at odd offsets reach half the bandwidth.",
+         "BigMoeOnEdge#117, GiorgioOppo/ds4@7344b400", _L + "broken_laws"),
+    Rule("XC-LAYOUT-004", "MUST",
+         "The extents of a record hold all of its parts, once each, in the record's order.",
+         "A payload offset recomputed wrongly for one type shifted every byte.",
+         "Micro-Expert-Router@64bf1e9", _L + "broken_laws"),
+    Rule("XC-LAYOUT-005", "MUST",
+         "Two layouts of one model give the same bytes for every record, and an overlay gives the bytes of the tensor that it stands for.",
+         "A packed copy must be indistinguishable from its source.",
+         "ds4#514, jangspec", _L + "gather"),
+    Rule("XC-LAYOUT-006", "MUST",
+         "Coalescing fetches every wanted extent in exactly one request and changes which requests are made, not which bytes arrive.",
+         "Adjacent reads become one; a gap's bytes are read and thrown away.",
+         "mbolt e7e9dbf, ds4#849", _L + "coalesce"),
+    Rule("XC-LAYOUT-007", "MUST",
+         "A side table stands after the weights of its file, on a page, and moves none of them; its rows are read on demand in every mode.",
+         "A table between the weights takes their page alignment away.",
+         "ds4, n-gram and Engram tables", _L + "with_side_table"),
+    Rule("XC-LAYOUT-008", "MUST",
+         "A read on a grain rounds offset and end both, delivers the extent alone, and does not pass the end of the file.",
+         "Rounding the length alone reads the wrong window.",
+         "BigMoeOnEdge#117, colibri#863", _L + "window"),
+    Rule("XC-LAYOUT-009", "MUST",
+         "A file that is missing, truncated, stale or of another format is refused by its size and fingerprint before a record is read.",
+         "The file name does not encode the layout: a stale file of another format opened silently.",
+         "Flash-MoE, ds4#514", _L + "check_files"),
+    Rule("XC-LAYOUT-010", "MUST",
+         "Records of resident layers are loaded at the start and cause no read on demand.",
+         "ds4 keeps a full prefix of layers and streams the rest.",
+         "ds4 [B]", _L + "reads_of"),
+)  # fmt: skip
