@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from expertcache_spec import errors
 from expertcache_spec.engines import PROFILES
-from expertcache_spec.eviction import POLICIES, card
+from expertcache_spec.eviction import POLICIES, Parameter, card
 from expertcache_spec.model import UNITS
 from expertcache_spec.residency import SETTINGS, Settings
 
@@ -125,6 +126,27 @@ class PolicyCard(SphinxDirective):
         return [kit.facts(pairs)]
 
 
+class ParameterTable(SphinxDirective):
+    """`parameter-table NAME`: the parameters of one policy, with their values, defaults and meaning."""
+
+    required_arguments = 1
+
+    def run(self) -> list[Node]:
+        rows = [
+            (f"`{each.name}`", _values(each), f"`{each.default}`", kit.sentence(each.meaning))
+            for each in card(self.arguments[0]).parameters
+        ]
+        return [kit.table(("Parameter", "Values", "Default", "Meaning"), rows)]
+
+
+def _values(parameter: Parameter) -> str:
+    if parameter.choices or isinstance(parameter.default, bool):
+        return ", ".join(f"`{choice}`" for choice in parameter.choices or (True, False))
+    ends = (("from", parameter.least), ("to", parameter.most))
+    bounds = " ".join(f"{word} {end:g}" for word, end in ends if math.isfinite(end))
+    return f"{'whole number' if isinstance(parameter.default, int) else 'number'} {bounds}".strip()
+
+
 def _path(value: Any) -> str:
     return f"{value.__module__}:{value.__qualname__}"
 
@@ -174,8 +196,8 @@ class ProfileList(SphinxDirective):
 def setup(app: Sphinx) -> dict[str, Any]:
     for name, directive in (
         ("fields-table", FieldsTable), ("settings-table", SettingsTable), ("policy-table", PolicyTable),
-        ("policy-card", PolicyCard), ("error-table", ErrorTable), ("unit-table", UnitTable),
-        ("profile-list", ProfileList),
+        ("policy-card", PolicyCard), ("parameter-table", ParameterTable), ("error-table", ErrorTable),
+        ("unit-table", UnitTable), ("profile-list", ProfileList),
     ):  # fmt: skip
         app.add_directive(name, directive)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from expertcache_spec.eviction import POLICIES, Card, Value
 
-VARIATIONS: dict[str, tuple[str, dict[str, Value]]] = {}
+VARIATIONS: dict[str, tuple[str, dict[str, Value]]] = {
+    "route-hotness-early": ("route-hotness", {"early_load": True, "halve_every": 2, "reset_at": "stream"}),
+}
 """Name of the setting to the policy and the parameters that differ from its defaults; one line each."""
 
 SUBJECTS: dict[str, Card] = {

@@ -100,6 +100,12 @@ class Heap:
         """Forget the key; its filings go when they surface."""
         del self.filed[key]
 
+    def rank_again(self, rank: Callable[[Key], Any]) -> None:
+        """File every key under a new rank, in time that is linear in their number."""
+        self.filed = {key: rank(key) for key in self.filed}
+        self.heap = [(rank, key) for key, rank in self.filed.items()]
+        heapify(self.heap)
+
     def first(self, held: Collection[Key]) -> Key | None:
         """The least key, held ones left out."""
         aside: list[tuple[Any, Key]] = []

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from expertcache_spec.eviction.cards import Card
+from expertcache_spec.eviction.engines import route_hotness
 
-CARDS: tuple[Card, ...] = ()
+CARDS: tuple[Card, ...] = (route_hotness.CARD,)

@@ -1,0 +1,204 @@
+"""Route hotness: evict what the router has chosen least of late, whether it was resident then or not.
+
+What it is: the policy of ds4's streaming cache: a decayed count of selections, hotness, before recency.
+State: the hotness of every key that was ever chosen or seeded, resident or not; the stamp of each resident's latest
+touch; the tokens decoded so far, and at which of them hotness was last halved.
+Order: (hotness, stamp of the latest touch), rising.
+Transitions: every selection adds one to its key, repeats inside an event included, hit or miss, up to a ceiling; every
+sixteenth decoded token first halves all hotness, rounding down. A prompt adds the frequencies of its tokens and moves
+no clock. A seed adds its priority, at least one, whether the key is resident or not. A new conversation zeroes hotness
+and leaves residents and recency alone. An eviction changes no hotness; a prefetch stamps recency and adds none.
+Laws: a key of hotness h that nothing asks for has none after 16 x (floor(log2 h) + 1) tokens: 96 for a priority of 32,
+208 for 4096. So seeds are no pins. No stack policy under touch `hits_first`, the touch order of ds4. Where nothing is
+ever halved, seeded or reset it is `lfu` that counts the repeats inside an event.
+Engines that differ: ds4 counts a token at a fixed layer in its version of August 2026 (0 for DeepSeek, 3 for GLM; a
+slice that starts elsewhere never ages) and at the lowest layer seen in that of September. Its early load chooses the
+victims of a decoded layer before that layer is counted: `early_load`, which can matter only where a halving is due.
+An entry at the ceiling with the last possible stamp is no victim there: unreachable. Without a victim it grows past
+its budget; here the machine waits, bypasses or refuses. Before June 2026 it ranked by (hits, recency). q36 halves
+every 16 tokens as well; llama.cpp's moe-stream decays hotness with an LRU tie-break at a rate not published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+
+from expertcache_spec.eviction.base import Policy
+from expertcache_spec.eviction.cards import Card, Parameter
+from expertcache_spec.eviction.engines import clock
+from expertcache_spec.eviction.engines.clock import TokenClock
+from expertcache_spec.eviction.engines.scan import Scan
+from expertcache_spec.eviction.index import Heap
+from expertcache_spec.model import Key
+from expertcache_spec.trace import Event
+
+UINT32_MAX = (1 << 32) - 1
+
+
+@attrs.define(slots=False)
+class Hotness:
+    """The hotness of all keys; the same state under both forms (XC-EVICT-181, XC-EVICT-183, XC-EVICT-185)."""
+
+    clock: TokenClock
+    ceiling: int
+    of: dict[Key, int] = attrs.field(factory=dict)
+
+    def note(self, event: Event) -> bool:
+        """Halve what is due, then count the event's selections; whether anything was halved."""
+        halved = self.halve(self.clock.tick(event))
+        for key in event.keys:
+            self.add(key, event.multiplicity(key) if event.has_repeats else 1)
+        return halved
+
+    def seed(self, key: Key, priority: int) -> bool:
+        """Halve what is due, then add the priority; whether anything was halved."""
+        halved = self.halve(self.clock.due())
+        self.add(key, max(1, priority))
+        return halved
+
+    def add(self, key: Key, count: int) -> None:
+        """Raise the hotness, to the ceiling at most."""
+        self.of[key] = min(self.ceiling, self.of.get(key, 0) + count)
+
+    def halve(self, times: int) -> bool:
+        """Halve all, rounding down; what has none is forgotten, so that no more is kept than is hot."""
+        if times:
+            self.of = {key: hotness >> times for key, hotness in self.of.items() if hotness >> times}
+        return times > 0
+
+    def start_anew(self) -> None:
+        """Zero all."""
+        self.of.clear()
+        self.clock.start_anew()
+
+
+@attrs.define(slots=False, init=False)
+class Declared(Scan):
+    """The rule (XC-EVICT-180)."""
+
+    hotness: Hotness = attrs.field(kw_only=True)
+    early_load: bool = attrs.field(kw_only=True)
+    waiting: Event | None = None
+
+    def __init__(self, *, ceiling: int, early_load: bool, **clock: Any) -> None:
+        self.__attrs_init__(hotness=Hotness(TokenClock(**clock), ceiling), early_load=early_load)
+
+    def rank(self, key: Key) -> tuple[Any, ...]:
+        """Hotness before recency."""
+        return (self.hotness.of.get(key, 0), self.touched[key])
+
+    def begin(self, event: Event) -> None:
+        """A new conversation forgets; then the event is counted, after the choice of victims under early load."""
+        if self.hotness.clock.begins_anew(event):
+            self.hotness.start_anew()
+        if self.early_load and event.phase == "decode":
+            self.waiting = event
+        else:
+            self.hotness.note(event)
+
+    def settle(self, keys: Sequence[Key]) -> None:
+        """Count what was loaded early."""
+        if self.waiting is not None:
+            self.hotness.note(self.waiting)
+            self.waiting = None
+
+    def prioritize(self, key: Key, priority: int) -> None:
+        """Add the priority."""
+        self.hotness.seed(key, priority)
+
+    def forget(self) -> None:
+        """Zero the hotness."""
+        self.hotness.start_anew()
+
+
+@attrs.define(slots=False, init=False)
+class RouteHotness(Policy):
+    """The indexed form: a heap of ((hotness, latest touch), key), filed again whole when hotness is halved."""
+
+    name: ClassVar[str] = "route-hotness"
+    stamped: ClassVar[bool] = False
+    hotness: Hotness
+    early_load: bool
+    index: Heap = attrs.field(factory=Heap)
+    touches: int = 0
+    waiting: Event | None = None
+
+    def __init__(self, *, ceiling: int, early_load: bool, **clock: Any) -> None:
+        self.__attrs_init__(Hotness(TokenClock(**clock), ceiling), early_load)
+
+    def begin(self, event: Event) -> None:
+        """Count the event, or let it wait for `settle`, which files the residents that it asks for."""
+        if self.hotness.clock.begins_anew(event):
+            self.forget()
+        if self.early_load and event.phase == "decode":
+            self.waiting = event
+        else:
+            self._note(event)
+
+    def _note(self, event: Event) -> None:
+        if self.hotness.note(event):
+            self._rank_again()
+
+    def _rank_again(self) -> None:
+        """File all residents under their present hotness; recency stays."""
+        filed, hot = self.index.filed, self.hotness.of
+        self.index.rank_again(lambda key: (hot.get(key, 0), filed[key][1]))
+
+    def insert(self, key: Key, now: int) -> None:
+        """File as the most recent of its hotness."""
+        self.touches += 1
+        self.index.file(key, (self.hotness.of.get(key, 0), self.touches))
+
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Nothing yet: `settle` files what was touched."""
+
+    inserts = hits
+
+    def settle(self, keys: Sequence[Key]) -> None:
+        """File what was touched, in touch order, under the hotness of now."""
+        if self.waiting is not None:
+            self._note(self.waiting)
+            self.waiting = None
+        hot, file, first = self.hotness.of, self.index.file, self.touches + 1
+        for place, key in enumerate(keys, first):
+            file(key, (hot.get(key, 0), place))
+        self.touches += len(keys)
+
+    def prioritize(self, key: Key, priority: int) -> None:
+        """Add the priority; a resident keeps its recency."""
+        if self.hotness.seed(key, priority):
+            self._rank_again()
+        elif key in self.index.filed:
+            self.index.file(key, (self.hotness.of[key], self.index.filed[key][1]))
+
+    def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
+        """The least hot, of equals the least recent."""
+        return self.index.first(held)
+
+    def evict(self, key: Key) -> None:
+        """Remove from the index; the hotness stays."""
+        self.index.remove(key)
+
+    def forget(self) -> None:
+        """Zero the hotness; the recency stays."""
+        self.hotness.start_anew()
+        self._rank_again()
+
+
+CARD = Card(
+    "route-hotness",
+    "XC-EVICT-180",
+    Declared,
+    RouteHotness,
+    "least hot, then least recently touched",
+    "antirez/ds4, Metal: versions of August (b0309611) and September 2026 (30ac654f)",
+    "O(log resident); O(keys) at a halving",
+    (
+        *clock.PARAMETERS,
+        Parameter("ceiling", UINT32_MAX, "where hotness stops growing", least=1),
+        Parameter("early_load", False, "whether a decoded layer's victims are chosen before it is counted"),
+    ),
+)
