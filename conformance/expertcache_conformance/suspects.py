@@ -13,45 +13,15 @@ from expertcache_conformance.adapters import Config, Implementation
 from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, Subject
 from expertcache_conformance.program import Program
 from expertcache_conformance.scenarios import long_counts, pressure
-from expertcache_spec.eviction import Declarative, Past, fifo, lfu, lru
+from expertcache_spec.eviction import Declarative
 from expertcache_spec.eviction.base import Order
-from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.eviction.variants import VARIANTS
+from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.residency import Residency, Settings
 
 Suspect = tuple[str, str, Callable[[Config], Oracle]]
 """The rule it breaks, what it does in words, and the machine that does it."""
 
-
-def insert_at_the_old_end(past: Past, key: Key) -> tuple[Any, ...]:
-    """LRU, but what was inserted and not touched since comes before everything else, the latest first."""
-    fresh = past.uses[key] == 1
-    return (not fresh, -past.touched[key] if fresh else past.touched[key])
-
-
-POLICY_SUSPECTS: dict[str, tuple[tuple[str, str, Order], ...]] = {
-    "fifo": (("XC-EVICT-010", "is LRU", lru.order),),
-    "lru": (
-        ("XC-EVICT-021", "is FIFO: a hit does not refresh", fifo.order),
-        ("XC-EVICT-022", "inserts at the least recent end", insert_at_the_old_end),
-    ),
-    "lfu": (
-        ("XC-EVICT-031", "drops the count at eviction", lfu.order_reset),
-        ("XC-EVICT-032", "breaks ties by insertion", lambda past, key: (past.requests[key], past.inserted[key])),
-        ("XC-EVICT-032", "breaks ties to the newest", lambda past, key: (past.requests[key], -past.touched[key])),
-        ("XC-EVICT-033", "stops counting at 15", lambda past, key: (min(15, past.requests[key]), past.touched[key])),
-        (
-            "XC-EVICT-033",
-            "counts hits only",
-            lambda past, key: (past.requests[key] - past.inserts[key], past.touched[key]),
-        ),
-    ),
-    "lfu-reset": (
-        ("XC-EVICT-041", "keeps the count across evictions", lfu.order),
-        ("XC-EVICT-042", "breaks ties by insertion", lambda past, key: (past.uses[key], past.inserted[key])),
-        ("XC-EVICT-042", "breaks ties to the newest", lambda past, key: (past.uses[key], -past.touched[key])),
-    ),
-}
-"""Policy to its suspects: the rule that one breaks, what it does in words, and the order that it keeps."""
 
 SETTING_SUSPECTS = (
     ("XC-RES-006", "touch", {"router": "hits_first", "hits_first": "router"}),
@@ -61,8 +31,9 @@ SETTING_SUSPECTS = (
 
 def suspects(config: Config) -> Iterator[Suspect]:
     """Everything that differs from `config` in one sentence."""
-    for rule, words, order in POLICY_SUSPECTS.get(config.policy, ()):
-        yield rule, words, partial(_keeping, order)
+    for variant in VARIANTS:
+        if variant.policy == config.policy:
+            yield variant.rule, variant.words, partial(_keeping, variant.order)
     for rule, name, other in SETTING_SUSPECTS:
         value = other[getattr(config.settings, name)]
         changes: dict[str, Any] = {name: value}

@@ -1,4 +1,4 @@
-"""The command line: `expertcache replay`, `compare`, `policies`, and `trace info`, `validate`, `convert`.
+"""The command line: `expertcache replay`, `compare`, `policies`, `identify`, and `trace info`, `validate`, `convert`.
 
 Exit codes: 0 well, 1 a bad trace or a mismatch with a recording, 2 usage or configuration, 130 interrupted.
 """
@@ -14,6 +14,7 @@ import typer
 
 from expertcache_reference.cli.compare import compare
 from expertcache_reference.cli.failures import Commands
+from expertcache_reference.cli.identify import identify_command
 from expertcache_reference.cli.policies import policies
 from expertcache_reference.cli.replay import replay
 from expertcache_reference.cli.trace_convert import convert
@@ -30,6 +31,7 @@ app.add_typer(traces, name="trace")
 app.command()(replay)
 app.command()(compare)
 app.command()(policies)
+app.command("identify")(identify_command)
 traces.command()(info)
 traces.command()(validate)
 traces.command()(convert)

@@ -1,0 +1,104 @@
+"""`expertcache identify`: which policies, parameters and settings explain what a cache did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from expertcache_reference.cli import options
+from expertcache_reference.cli.console import load, print_json, print_table, tracked, warn
+from expertcache_reference.cli.failures import BAD_TRACE
+from expertcache_spec.eviction.spelling import Spelled
+from expertcache_spec.identify import Candidate, Finding, identify, observed
+from expertcache_spec.identify import explain as explained
+from expertcache_spec.residency import SETTINGS
+
+_SHOWN = 10
+"""Findings that are printed beside the explanations."""
+
+
+def identify_command(
+    source: options.Source,
+    budget: Annotated[str | None, typer.Option("--budget", metavar="SIZE", help="Bytes, as 4000MiB or 4GB.")] = None,
+    slots: Annotated[int | None, typer.Option("--slots", help="Records; with --budget the tighter wins.")] = None,
+    policies: Annotated[
+        str | None, typer.Option("--policies", metavar="P[,P...]", help="Try only these; parameters are kept as given.")
+    ] = None,
+    sold_as: Annotated[
+        str | None, typer.Option("--sold-as", metavar="POLICY", help="What the cache claims to be, under the settings.")
+    ] = None,
+    scope: options.Scope = None,
+    room: options.Room = None,
+    touch: options.Touch = None,
+    repeats: options.Repeats = None,
+    overflow: options.Overflow = None,
+    admission: options.Admission = None,
+    record_bytes: options.RecordBytes = None,
+    profile: options.ProfileName = None,
+    as_json: options.Json = False,
+) -> None:
+    """Find the policies that explain a recording, step by step; exit 1 when none does, or the claim does not."""
+    given = {"scope": scope, "room": room, "touch": touch, "repeats": repeats, "overflow": overflow}
+    chosen = options.settings(profile, admission=admission, **given)
+    fixed = {name: value for name, value in {**given, "admission": admission}.items() if value is not None}
+    tried = None if policies is None else [_bound(options.policy(name, None)) for name in options.listed(policies)]
+    claim = None if sold_as is None else options.policy(sold_as, None)
+    limit, _ = options.budget(slots, budget)
+    trace, notes = load(source, record_bytes)
+    warn(notes)
+    log = observed(trace)
+    sold = None if claim is None else explained(
+        trace.geometry, limit, log, Candidate(claim.card, claim.parameters, chosen)
+    )  # fmt: skip
+    found = identify(trace.geometry, limit, log, tried, watch=_watched, **fixed)
+    if as_json:
+        print_json(_as_data(len(log), sold, found))
+    else:
+        _print(len(log), sold, found)
+    if not any(finding.explains_all for finding in found) or (sold is not None and not sold.explains_all):
+        raise typer.Exit(BAD_TRACE)
+
+
+def _bound(spelled: Spelled) -> Any:
+    return spelled.card.setting(str(spelled), **spelled.parameters) if spelled.parameters else spelled.card
+
+
+def _watched(candidates: list[Candidate]) -> Iterator[Candidate]:
+    with tracked(candidates, len(candidates), "trying policies") as shown:
+        yield from shown
+
+
+def _as_data(events: int, sold: Finding | None, found: list[Finding]) -> dict[str, Any]:
+    return {
+        "events": events,
+        "sold_as": None if sold is None else _entry(sold),
+        "explanations": [_entry(finding) for finding in found if finding.explains_all],
+        "others": [_entry(finding) for finding in found if not finding.explains_all],
+    }
+
+
+def _entry(finding: Finding) -> dict[str, Any]:
+    candidate = finding.candidate
+    return {
+        "policy": candidate.card.name,
+        "parameters": dict(candidate.parameters),
+        "settings": {name: getattr(candidate.settings, name) for name in SETTINGS},
+        "agreed": finding.agreed,
+        "difference": finding.difference,
+    }
+
+
+def _print(events: int, sold: Finding | None, found: list[Finding]) -> None:
+    if sold is not None:
+        verdict = "explains all" if sold.explains_all else f"differs at event {sold.agreed}: {sold.difference}"
+        typer.echo(f"sold as {sold.candidate.words}: {verdict}")
+    explanations = [finding for finding in found if finding.explains_all]
+    typer.echo(f"{len(explanations)} of {len(found)} candidates explain all {events} events")
+    for finding in explanations:
+        typer.echo(f"  {finding.candidate.words}")
+    others = [finding for finding in found if not finding.explains_all][: 0 if explanations else _SHOWN]
+    if others:
+        rows = ((f.candidate.words, str(f.difference), str(f.agreed)) for f in others)
+        print_table("closest", ("candidate", "at the first difference it", "events explained"), rows, left=2)

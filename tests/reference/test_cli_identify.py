@@ -1,0 +1,39 @@
+"""`expertcache identify`: a real engine's recording, and one that nothing explains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .files import CSV, put
+from .running import run, run_json
+
+ENGINE = ("--budget", "4000MiB", "--scope", "global", "--policies", "fifo,lru")
+
+
+@pytest.mark.rule("XC-ENGINE-001")
+def test_a_real_engine_is_lru_with_touch_in_router_order() -> None:
+    found = run_json("identify", "builtin:gemma-4-26b-a4b", *ENGINE)
+    assert found["events"] == 3870
+    explained = {(entry["policy"], entry["settings"]["touch"], entry["settings"]["repeats"]) for entry in
+                 found["explanations"]}  # fmt: skip
+    assert explained == {("lru", "router", "promote")}
+    assert all(entry["agreed"] < 3870 and entry["difference"] for entry in found["others"])
+
+
+def test_a_false_claim_is_told_where_it_shows(tmp_path: Path) -> None:
+    ran = run("identify", put(tmp_path / "tiny.csv", CSV), "--slots", 9, "--policies", "lru,fifo", "--sold-as", "lru")
+    assert ran.code in (0, 1)
+    assert "sold as lru" in ran.out
+    assert "candidates explain all" in ran.out
+    ran = run("identify", "builtin:gemma-4-26b-a4b", "--slots", 900, "--policies", "lfu", "--touch", "router",
+              "--scope", "global", "--repeats", "promote", "--sold-as", "lfu")  # fmt: skip
+    assert ran.code == 1
+    assert "differs at event" in ran.out
+    assert "closest" in ran.out
+
+
+def test_what_has_no_recording_is_refused(tmp_path: Path) -> None:
+    assert run("identify", put(tmp_path / "tiny.csv", CSV), "--slots", 3, "--policies", "lur").code == 2
+    assert run("identify", put(tmp_path / "tiny.csv", CSV), "--policies", "lru").code == 2
