@@ -134,6 +134,8 @@ class Replay:
     def _optimum(self) -> str:
         """Which of the optima that share Belady's name this is."""
         unit, refusable = "event" if self.mode == "event" else "access", self.settings.admission == "refusable"
+        if not refusable and self.settings.admission != "always":
+            return f"belady, admission {self.settings.admission}, per {unit}: no optimum"
         if self.settings.room == "retain" or (refusable and unit == "access"):
             return f"belady, bypass admission, per {unit}"
         if refusable:

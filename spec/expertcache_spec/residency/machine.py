@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import attrs
 
+from expertcache_spec.admission import make as make_admission
 from expertcache_spec.contracts import invariant
 from expertcache_spec.errors import InvalidBudget, InvalidModel, StillInUse, UnknownName, WrongState
 from expertcache_spec.model import Budget, Key
@@ -161,6 +162,7 @@ class Residency(Reading):
         elif scope == "history":
             for part in self.parts.values():
                 part.policy.forget()
+            self.admission.forget()
         elif scope == "contents":
             self._clear("reset of contents")
         else:
@@ -190,5 +192,6 @@ class Residency(Reading):
             part.policy = self.policy()
             self._tell_capacity(layer)
         self.unfinished.clear()
+        self.admission = make_admission(self.settings.admission)
         self.epoch += 1
         self.recent = tuple(self.parts.values())

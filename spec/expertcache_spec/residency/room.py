@@ -61,6 +61,11 @@ class Partition:
         """Records that are resident or in flight."""
         return len(self.resident) + len(self.reading)
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing can ever be kept (XC-RES-014)."""
+        return self.slots == 0 or self.bytes == 0
+
     def has(self, key: Key) -> bool:
         """Whether the record is resident or in flight."""
         return key in self.resident or key in self.reading

@@ -65,13 +65,19 @@ class Selecting(State):
         absent = [key for key in keys if key not in resident] if len(hits) < len(keys) else []
         joined = [key for key in absent if key in flights] if flights else []
         wanted = [key for key in absent if key not in flights] if joined else absent
+        declined: list[Key] = []
+        if first and wanted and not part.is_zero:
+            chosen = self.admission.wants(wanted)
+            if len(chosen) < len(wanted):
+                declined, wanted = [key for key in wanted if key not in chosen], chosen
         take, rule = self._plan(part, event, hits + joined, len(wanted)) if wanted else (0, "")
         rest = tuple(wanted[take:])
         bypassed, deferred = ((), rest) if rule == "waves" else (rest, ())
         misses = [key for key in absent if key not in bypassed] if bypassed else absent
         if first:
             part.policy.begin(event)
-        selection = self._serve(part, event, keys, hits, joined, wanted[:take], misses, bypassed, deferred)
+            self.admission.begin(event)
+        selection = self._serve(part, event, keys, hits, joined, wanted[:take], misses, bypassed, deferred, declined)
         if first:
             self.ledger.selected(selection)
         if self.ledger.speculative:
@@ -88,7 +94,7 @@ class Selecting(State):
         """How many of the `wanted` records this wave may load, and the rule that takes the rest."""
         settings, size = self.settings, self.size(event.layer)
         retain = settings.room == "retain"
-        if part.slots == 0 or part.bytes == 0:
+        if part.is_zero:
             return 0, "bypass"
         free = UNLIMITED if retain else part.room_beside_held(size, keep)
         if settings.room != "reserve" and part.over():
@@ -97,6 +103,8 @@ class Selecting(State):
             return wanted, ""
         where = f"stream {event.stream} pass {event.pass_index} layer {event.layer}"
         alone = UNLIMITED if retain else part.room_beside_pins(size, keep) - len(keep)
+        if wanted > alone and self.admission.whole:
+            return 0, "bypass"
         if wanted > alone:
             # A later wave need not hold this one's hits, but every wave finds the pins.
             servable = settings.overflow == "bypass" or (
@@ -122,6 +130,7 @@ class Selecting(State):
     def _serve(
         self, part: Partition, event: Event, keys: Sequence[Key], hits: list[Key], joined: list[Key],
         wanted: list[Key], misses: list[Key], bypassed: tuple[Key, ...], deferred: tuple[Key, ...],
+        declined: list[Key],
     ) -> Selection:  # fmt: skip
         """Lease, touch, choose every victim, reserve, insert. Nothing here can fail."""
         policy, keep = part.policy, hits + joined if joined else hits
@@ -132,6 +141,8 @@ class Selecting(State):
         policy.hits(keep, stamps)
         policy.misses(wanted)
         admitted, refused, victims = self._make_room(part, wanted)
+        if declined:
+            refused = [key for key in misses if key in declined or key in refused]
         self.usage.keep_peak()
         self._tickets = ticket = self._tickets + 1
         policy.inserts(admitted, stamps)
@@ -195,14 +206,14 @@ class Selecting(State):
         return admitted, refused, victims
 
     def _going(self, part: Partition, key: Key, size: int) -> list[Key] | None:
-        """The victims that make room for `key`; None when the policy would rather keep one of them (XC-EVICT-051)."""
+        """The victims that make room for `key`; None when admission would rather keep one of them (XC-ADMIT-002)."""
         going: list[Key] = []
         freed = 0
         while part.over(1 - len(going), size - freed):
             held = part.holds if not going else {*part.holds, *going}
             victim = part.policy.victim(held, key)
             assert victim is not None, "the plan has counted the evictable records"
-            if self.settings.admission == "refusable" and part.policy.refuses(key, victim):
+            if not self.admission.takes(part.policy, key, victim):
                 return None
             going.append(victim)
             freed += part.size_of(victim)

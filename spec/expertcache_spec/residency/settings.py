@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, get_args
 
 import attrs
 
+from expertcache_spec.admission.naming import ADMISSIONS, spelled
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.model import Key, Scope
 from expertcache_spec.trace import Event
@@ -15,7 +16,6 @@ Touch = Literal["router", "hits_first"]
 Repeats = Literal["promote", "ignore"]
 Overflow = Literal["error", "bypass", "waves"]
 NoVictimRule = Literal["wait", "bypass", "error"]
-Admission = Literal["always", "refusable"]
 ResetScope = Literal["counters", "history", "contents"]
 
 SETTINGS: dict[str, tuple[str, ...]] = {
@@ -25,9 +25,9 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "repeats": get_args(Repeats),
     "overflow": get_args(Overflow),
     "no_victim": get_args(NoVictimRule),
-    "admission": get_args(Admission),
+    "admission": tuple(ADMISSIONS),
 }
-"""Each setting with its values; the first is the default."""
+"""Each setting with its values; the first is the default. An admission may have parameters: `sightings:n=3`."""
 
 
 @attrs.frozen(slots=False)
@@ -38,8 +38,8 @@ class Settings:
     the event, then evicts down without taking the event's own keys; `retain` serves the event, then keeps the best of
     residents and event. touch: recency in router order, or hits before misses. repeats: whether a later row asking
     for the same expert makes it more recent. overflow: what happens when an event alone cannot fit. no_victim: what
-    happens when the room is leased, in flight or pinned. admission: `refusable` lets a policy that can decline a
-    record serve it without keeping it.
+    happens when the room is leased, in flight or pinned. admission: which misses are kept; the others are served
+    without being kept.
 
     Raises `UnknownName` for a value that does not exist.
     """
@@ -50,11 +50,11 @@ class Settings:
     repeats: Repeats = "promote"
     overflow: Overflow = "error"
     no_victim: NoVictimRule = "wait"
-    admission: Admission = "always"
+    admission: str = attrs.field(default="always", converter=spelled)
 
     def __attrs_post_init__(self) -> None:
         for name, known in SETTINGS.items():
-            if getattr(self, name) not in known:
+            if name != "admission" and getattr(self, name) not in known:
                 raise UnknownName(
                     f"{name} {getattr(self, name)!r}", where="settings", cure=f"one of {', '.join(known)}"
                 )

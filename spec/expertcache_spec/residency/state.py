@@ -8,6 +8,9 @@ from typing import Literal
 
 import attrs
 
+from expertcache_spec.admission import Admission
+from expertcache_spec.admission import admission as admission_of
+from expertcache_spec.admission import make as make_admission
 from expertcache_spec.errors import InvalidBudget, UnknownName
 from expertcache_spec.eviction.base import Policy
 from expertcache_spec.metrics import Counters
@@ -47,7 +50,7 @@ class State:
 
     `policy` is a factory of fresh policies (`eviction.make`); `fingerprint` names the model whose records are held;
     `epoch` counts the times the contents became invalid. Raises `InvalidBudget` for a byte budget over records of
-    unknown size, `UnknownName` for admission `refusable` with a policy that cannot refuse or under room `trim`.
+    unknown size, `UnknownName` for an admission under a room, or with a policy, for which it is undefined.
     """
 
     geometry: Geometry
@@ -56,6 +59,7 @@ class State:
     settings: Settings = attrs.field(factory=Settings)
     fingerprint: str = ""
     epoch: int = attrs.field(default=0, init=False)
+    admission: Admission = attrs.field(init=False)
     ledger: Ledger = attrs.field(init=False)
     usage: Usage = attrs.field(init=False)
     parts: dict[int, Partition] = attrs.field(factory=dict, init=False)
@@ -70,13 +74,13 @@ class State:
     _occupancy_then: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.admission = make_admission(self.settings.admission)
         self.ledger = Ledger(Counters())
         self.usage = Usage(self.ledger.counters)
         for layer, share in self._shares(self.budget).items():
             self.parts[layer] = Partition(self.policy(), self.usage, share.slots, share.bytes)
             self._tell_capacity(layer)
-        if self.settings.admission == "refusable":
-            self._check_refusable()
+        self._check_admission()
 
     def _tell_capacity(self, layer: int) -> None:
         """Tell a partition's policy how many records fit; bytes count as records of average size."""
@@ -87,12 +91,20 @@ class State:
             limits.append(part.bytes * len(layers) // sum(sizes[each] for each in layers))
         part.policy.set_capacity(min(limits))
 
-    def _check_refusable(self) -> None:
-        reason = "" if next(iter(self.parts.values())).policy.can_refuse else "a policy that cannot refuse"
-        if self.settings.room == "trim":
-            reason = "room trim, which has loaded the event before it looks for room"
+    def _check_admission(self) -> None:
+        card, _ = admission_of(self.settings.admission)
+        room, reason = self.settings.room, ""
+        if card.needs and not next(iter(self.parts.values())).policy.can_refuse:
+            reason = "a policy that cannot refuse"
+        if room not in card.rooms:
+            serves = {"trim": "has loaded the event before it looks for room", "retain": "serves every event first"}
+            reason = f"room {room}, which {serves[room]}"
         if reason:
-            raise UnknownName(f"admission 'refusable' with {reason}", where="settings", cure="choose admission always")
+            raise UnknownName(
+                f"admission {card.name!r} with {reason}",
+                where="settings",
+                cure=f"room {' or '.join(card.rooms)}, or admission always",
+            )
 
     def _shares(self, budget: Budget) -> dict[int, Budget]:
         if budget.bytes is not None and self.geometry.record_bytes is None:
@@ -120,8 +132,8 @@ class State:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether room is reserved and everything admitted, so that an event may be served the short way."""
-        return self.settings.room == "reserve" and self.settings.admission == "always"
+        """Whether room is reserved and all that fits is admitted, so that an event may be served the short way."""
+        return self.settings.room == "reserve" and self.settings.admission in ("always", "whole-events")
 
     @property
     def counters(self) -> Counters:
@@ -161,5 +173,7 @@ class State:
 
     def drop(self, part: Partition, key: Key) -> None:
         """Take the record out of the partition and its policy."""
+        if key in part.resident:
+            self.admission.left(key)
         part.give(key)
         part.policy.evict(key)

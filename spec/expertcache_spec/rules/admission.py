@@ -1,5 +1,54 @@
-"""Rules of the admission part of the specification."""
+"""Rules of chapter `admission`: which misses are kept."""
 
 from expertcache_spec.rules import Rule
 
-RULES: tuple[Rule, ...] = ()
+_A = "expertcache_spec.admission.rules:"
+_S = "expertcache_spec.residency.selecting:Selecting."
+
+RULES = (
+    Rule("XC-ADMIT-001", "MUST",
+         "Admission never changes who would be the victim: it is shown the policy's, takes that one or declines, and declining leaves every resident in place.",
+         "Admission and eviction are two axes; a cache that mixes them can be compared with nothing.",
+         "arXiv 2608.07911, shares of admission and victim", _S + "_going"),
+    Rule("XC-ADMIT-002", "MUST",
+         "A record that admission declines is read, served and not kept: a miss, counted as refused, that takes no room and holds none.",
+         "Records that are served past the cache and counted nowhere made fewer misses look like fewer bytes.",
+         "imp#1408", _S + "select"),
+    Rule("XC-ADMIT-003", "MUST",
+         "Admission refusable keeps a record unless the policy ranks it no higher than the victim; it is defined for policies that can compare the two.",
+         "", "arXiv 2608.07911; PyMimircache", _A + "Refusable"),
+    Rule("XC-ADMIT-004", "MUST",
+         "Admission sightings keeps a record at the nth event that asks for it since the start or since it last left, the present one included; a record that was resident before may need another number.",
+         "Records asked for once displaced others that were asked for again.",
+         "turboquant, admit after 2 sightings", _A + "Sightings"),
+    Rule("XC-ADMIT-005", "MUST",
+         "Admission hysteresis keeps a record in place of the victim when hot > cold + cold // 4 + 4 (divisor and margin are parameters), in whole requests, the present one included; free room it takes at once.",
+         "Two records of nearly equal heat otherwise swap for ever.",
+         "colibri tier swap; fak#4233", _A + "Hysteresis"),
+    Rule("XC-ADMIT-006", "MUST",
+         "A record is cold, or stale, when it was never asked for or the last so many events of its own layer did not ask for it; admission cold-slots keeps a record in free room or in place of a cold victim.",
+         "The guard was once missing, once inverted: both directions are tested.",
+         "colibri#441, #490, #497", "expertcache_spec.admission.ages:Ages.is_stale"),
+    Rule("XC-ADMIT-007", "MUST",
+         "Admission free-slots keeps a record in free room only and evicts nothing.",
+         "", "astronomical#537", _A + "FreeSlots"),
+    Rule("XC-ADMIT-008", "MUST",
+         "Under admission never no demand is kept: only seeds and prefetches change what is resident.",
+         "A static pin set with demand beside it is not static.",
+         "arXiv 2608.07911, static pinned", _A + "Never"),
+    Rule("XC-ADMIT-009", "MUST",
+         "Under admission whole-events an event that does not fit alone keeps none of its misses, which are bypassed whatever the overflow rule; its hits are hits.",
+         "Keeping the part that fits destroys the working set for an event that is over.",
+         "llama.cpp plan cache; imp; ds4#504", _S + "select"),
+    Rule("XC-ADMIT-010", "MUST",
+         "Admission judges misses on demand, once each at the start of the event; seeds and prefetches pass it by.",
+         "A warm cache would otherwise decline its own profile.",
+         "turboquant: prefetch does not burn admission counters", _S + "select"),
+    Rule("XC-ADMIT-011", "MUST",
+         "An admission that is undefined under the room or for the policy is an error, never a silent `always`.",
+         "", "expertcache", "expertcache_spec.residency.state:State"),
+    Rule("XC-ADMIT-012", "MUST",
+         "A reset of history forgets what an admission has counted; so do a reset of contents and a rebind.",
+         "Counts of another prompt decide what this one keeps.",
+         "colibri#336", "expertcache_spec.residency.machine:Residency.reset"),
+)  # fmt: skip
