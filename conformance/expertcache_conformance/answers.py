@@ -10,10 +10,12 @@ from typing import Any
 import attrs
 
 from expertcache_conformance.adapters import Implementation
+from expertcache_conformance.adapters.claims import card_of
+from expertcache_conformance.adapters.own import PolicyAlone
 from expertcache_conformance.adapters.protocol import Config
 from expertcache_conformance.program import Operation
 from expertcache_spec import errors
-from expertcache_spec.eviction import make
+from expertcache_spec.eviction import Form, make
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.replay import run_event
 from expertcache_spec.residency import Residency, Selection
@@ -78,11 +80,11 @@ class Crashed(Exception):
 class Oracle:
     """The specification's machine behind the operations; every refusal of it is an answer."""
 
-    def __init__(self, config: Config, machine: Residency | None = None) -> None:
+    def __init__(self, config: Config, machine: Residency | None = None, form: Form = "indexed") -> None:
         self.machine = machine or Residency(
             config.geometry,
             config.budget,
-            make(config.policy, future=config.future, parameters=config.parameters),
+            make(card_of(config.policy), form, config.future, config.parameters),
             config.settings,
             fingerprint=config.fingerprint,
         )
@@ -90,12 +92,16 @@ class Oracle:
 
     def apply(self, operation: Operation) -> Answer:
         """Do the operation; raises `KeyError` when it names an event that is not outstanding."""
-        if operation.op in ("release", "resume") and operation.label not in self.selections:
-            raise KeyError(operation.label)
+        self.check_outstanding(operation)
         try:
             return self._apply(operation)
         except errors.ExpertCacheError as error:
             return Answer(error=error.code)
+
+    def check_outstanding(self, operation: Operation) -> None:
+        """Raise `KeyError` when the operation names an event that is not outstanding."""
+        if operation.op in ("release", "resume") and operation.label not in self.selections:
+            raise KeyError(operation.label)
 
     def _apply(self, operation: Operation) -> Answer:
         machine, op, key = self.machine, operation.op, operation.key
@@ -128,6 +134,30 @@ def _answer(outcome: object) -> Answer:
     """The sets of a Step, Selection, Progress or Ended."""
     found: dict[str, Any] = {name: frozenset(getattr(outcome, name, ())) for name in KEY_FIELDS}
     return Answer(**found)
+
+
+class PolicyInMachine(Oracle):
+    """The specification's machine around the indexed form of a policy that is judged by itself."""
+
+    def apply(self, operation: Operation) -> Answer:
+        """Do the operation; raises `Crashed` for whatever the policy raises that is no refusal."""
+        self.check_outstanding(operation)
+        try:
+            return super().apply(operation)
+        except Exception as error:
+            raise Crashed(f"{operation.op} raised {type(error).__name__}: {error}") from error
+
+
+def oracle_of(implementation: Implementation, config: Config) -> Oracle:
+    """What judges the implementation: the specification; for a policy by itself its declarative form."""
+    alone = isinstance(implementation.target, PolicyAlone)
+    return Oracle(config, form="declarative" if alone else "indexed")
+
+
+def subject_of(implementation: Implementation, config: Config) -> Subject | PolicyInMachine:
+    """What is judged, freshly opened."""
+    alone = isinstance(implementation.target, PolicyAlone)
+    return PolicyInMachine(config) if alone else Subject(implementation, config)
 
 
 class Subject:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from expertcache_conformance import clauses
+from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Oracle
 from expertcache_conformance.program import Operation, Program, show
-from expertcache_spec.eviction import card
 from expertcache_spec.model import Key
 from expertcache_spec.residency import Residency
 
@@ -241,4 +241,4 @@ def _of_policy(case: Case) -> Verdict:
     if not wanted:
         wanted, found = case.expected.refused - case.got.refused, case.got.refused - case.expected.refused
     clause = clauses.broken(case.program, sorted(wanted), sorted(found))
-    return Verdict(clause or card(config.policy).rule, note, of_policy=True)
+    return Verdict(clause or card_of(config.policy).rule, note, of_policy=True)

@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import attrs
 
-from expertcache_conformance.adapters import Config, Implementation
+from expertcache_conformance.adapters import Config, Implementation, PolicyAlone
+from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.hunt import VOLUME, search, seeded, shorten, survey
 from expertcache_conformance.judge import Violation
 from expertcache_conformance.program import Program, steps
@@ -22,6 +24,8 @@ from expertcache_spec.trace import Trace, sequential
 from expertcache_spec.traceformat import decode
 
 REAL_TRACE = "qwen3-30b-a3b"
+OWN = "own"
+"""Stands for every claimed policy that is a card of the implementation's own."""
 
 
 class NotClaimed(Exception):
@@ -63,13 +67,17 @@ class Examination:
     def config(
         self, policy: str | None = None, *, slots: int | None = 4, size: int | None = None, layers: int = 2,
         experts: int = 6, top_k: int = 3, record_bytes: tuple[int, ...] | None = None, capability: str = "",
-        settings: Mapping[str, str] | None = None, **more: str,
+        settings: Mapping[str, str] | None = None, number: int = 0, **more: str,
     ) -> Config:  # fmt: skip
-        """A configuration of what is claimed; `size` is a byte budget; settings that matter are named."""
+        """A configuration of what is claimed; `size` is a byte budget; settings that matter are named.
+
+        `number` chooses among the sets of parameters that are claimed for the policy.
+        """
         wanted = {**(settings or {}), **more}
         profile = self.implementation.profile
-        policy = policy or next((name for name in profile.policies if not POLICIES[name].offline), profile.policies[0])
-        claims = [("policy", policy, profile.policies)]
+        offered = profile.claims
+        policy = policy or next((name for name in offered if not card_of(name).offline), next(iter(offered)))
+        claims = [("policy", policy, tuple(offered))]
         claims += [("capability", capability, profile.capabilities)] if capability else []
         claims += [(name, value, profile.values(name)) for name, value in wanted.items()]
         claims += [("budget", "slots", profile.budgets)] if slots is not None else []
@@ -82,15 +90,26 @@ class Examination:
         top_k = 1 if self.sequential else top_k
         self._within_limits(layers, experts, top_k, slots)
         model = Geometry(layers, experts, top_k, record_bytes or (1,) * layers)
-        card = POLICIES[policy]
         return Config(
             policy,
             Budget(slots, size),
             model,
             profile.settings_like(**wanted),
-            card.complete(),
-            () if card.offline else None,
+            offered[policy][number],
+            () if card_of(policy).offline else None,
         )
+
+    def configs(self, policy: str, **shape: Any) -> list[Config]:
+        """A configuration for each set of parameters claimed for the policy; `own` is every card of one's own."""
+        offered = self.implementation.profile.claims
+        names = [name for name in offered if name not in POLICIES] if policy == OWN else [policy]
+        if not names:
+            raise NotClaimed("a policy of its own")
+        return [
+            self.config(name, number=number, **shape)
+            for name in names
+            for number in range(max(1, len(offered.get(name, ()))))
+        ]
 
     def _within_limits(self, layers: int, experts: int, top_k: int, slots: int | None) -> None:
         limits = self.implementation.profile.limits
@@ -105,6 +124,16 @@ class Examination:
             value = asked[name]
             if value is not None and (value > limit if name.startswith("max") else value < limit):
                 raise NotClaimed(f"{name} {limit}: this test needs {value}")
+
+    def for_policy(self, program: Program) -> Program:
+        """The program under the policy that is examined by itself; under its own policy for an implementation."""
+        if not isinstance(self.implementation.target, PolicyAlone):
+            return program
+        policy, (parameters, *_) = next(iter(self.implementation.profile.claims.items()))
+        events = tuple(operation.event for operation in program.operations if operation.event is not None)
+        future = events if card_of(policy).offline else None
+        config = attrs.evolve(program.config, policy=policy, parameters=parameters, future=future)
+        return attrs.evolve(program, config=config)
 
     def events_only(self) -> None:
         """Raise `NotClaimed` for an implementation that takes one key at a time."""
@@ -132,17 +161,20 @@ class Examination:
             raise RulesBroken(found.values())
         self._conclude(found)
 
-    def replay_real_trace(self, policy: str, *, slots: int | None = None, size: int | None = None) -> None:
-        """Run the whole shipped trace under the policy."""
+    def replay_real_trace(
+        self, policy: str, *, slots: int | None = None, size: int | None = None, events: int | None = None
+    ) -> None:
+        """Run the shipped trace, or its first `events`, under each claimed set of the policy's parameters."""
         shape = real_trace().geometry
-        config = self.config(
+        configs = self.configs(
             policy, slots=slots, size=size, layers=shape.layers, experts=shape.experts, top_k=shape.top_k,
             record_bytes=shape.record_bytes,
         )  # fmt: skip
         if not self.dry:
             trace = real_trace()
-            events = tuple(sequential(trace.events)) if self.sequential else trace.events
-            self.exhaust([steps(attrs.evolve(config, geometry=trace.geometry), events)])
+            taken = trace.events[:events]
+            asked = tuple(sequential(taken)) if self.sequential else taken
+            self.exhaust(steps(attrs.evolve(config, geometry=trace.geometry), asked) for config in configs)
 
     def _note(self, ran: int, broken: dict[str, Violation], found: dict[str, Violation]) -> None:
         if not ran:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import attrs
 
 from expertcache_conformance.adapters import Config, Implementation
-from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, Subject
+from expertcache_conformance.answers import Answer, Crashed, Malformed, oracle_of, subject_of
 from expertcache_conformance.program import Program
 from expertcache_conformance.suspects import claim, corpus
 from expertcache_spec.model import Budget, Geometry
@@ -88,7 +88,7 @@ def _right(implementation: Implementation, config: Config) -> bool:
 def agrees(program: Program, implementation: Implementation) -> bool:
     """Whether hits, victims and refusals are the specification's, to the end of the program."""
     try:
-        oracle, subject = Oracle(program.config), Subject(implementation, program.config)
+        oracle, subject = oracle_of(implementation, program.config), subject_of(implementation, program.config)
         return all(_told(oracle.apply(o)) == _told(subject.apply(o)) for o in program.operations)
     except (Malformed, Crashed, KeyError):
         return False

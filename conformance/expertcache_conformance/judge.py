@@ -10,7 +10,7 @@ import attrs
 
 from expertcache_conformance import diagnosis, features
 from expertcache_conformance.adapters import Implementation
-from expertcache_conformance.answers import KEY_FIELDS, Answer, Malformed, Oracle, Subject
+from expertcache_conformance.answers import KEY_FIELDS, Answer, Malformed, oracle_of, subject_of
 from expertcache_conformance.program import Program
 from expertcache_conformance.suspects import claim, identify
 from expertcache_spec.rules import RULES
@@ -73,22 +73,25 @@ def judge(program: Program, implementation: Implementation) -> Violation | None:
     Raises `Crashed` when the implementation raises, `IllFormed` when the program makes no sense.
     """
     try:
-        oracle = Oracle(program.config)
-        subject = Subject(implementation, program.config)
+        oracle = oracle_of(implementation, program.config)
+        subject = subject_of(implementation, program.config)
         victims = implementation.profile.victims
         for index, operation in enumerate(program.operations):
             expected = oracle.apply(operation)
-            witness = attrs.evolve(program, operations=program.operations[: index + 1])
             try:
                 got = subject.apply(operation)
             except Malformed as error:
-                return Violation("XC-CONF-001", witness, expected, Answer(), str(error))
+                return Violation("XC-CONF-001", _up_to(program, index), expected, Answer(), str(error))
             got = _as_claimed(expected, got, implementation)
             if differs(expected, got, victims):
-                return Violation(*_name(witness, expected, got, implementation))
+                return Violation(*_name(_up_to(program, index), expected, got, implementation))
     except KeyError as error:
         raise IllFormed(f"event {error} is not outstanding") from error
     return None
+
+
+def _up_to(program: Program, index: int) -> Program:
+    return attrs.evolve(program, operations=program.operations[: index + 1])
 
 
 def _name(

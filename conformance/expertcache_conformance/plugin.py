@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the `--impl` options."""
     group = parser.getgroup("expertcache", "expert-cache conformance")
     group.addoption("--impl", metavar="NAME", help="implementation to examine: module, module:attribute, entry point")
+    group.addoption("--policy", metavar="POLICY", help="a policy by itself, NAME or module:CARD, instead of --impl")
     group.addoption("--impl-report", metavar="FILE", help="write the findings as JSON, keyed by rule")
     group.addoption("--impl-expect", metavar="FILE", help="TOML list of rules expected to fail, strict both ways")
     group.addoption("--impl-replay", metavar="FILE", help="run one replay file instead of the suite")
@@ -39,22 +40,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; with `--impl`, load the implementation and refuse to run without contracts."""
     config.addinivalue_line("markers", "rule(*ids): the rules of the specification that a test is about")
-    if config.option.impl is None:
+    if config.option.impl is not None and config.option.policy is not None:
+        raise pytest.UsageError("--impl examines a cache, --policy a policy: give one of them")
+    if config.option.impl is None and config.option.policy is None:
         for name in ("report", "expect", "replay", "list"):
             if getattr(config.option, f"impl_{name}"):
-                raise pytest.UsageError(f"--impl-{name} needs --impl NAME")
+                raise pytest.UsageError(f"--impl-{name} needs --impl NAME or --policy NAME")
         return
     if not __debug__:
         raise pytest.UsageError("python -O removes the contracts that the verdicts rest on: run without it")
     from expertcache_conformance import report
-    from expertcache_conformance.adapters import CannotLoad, load
+    from expertcache_conformance.adapters import CannotLoad, load, load_policy
 
     try:
-        config.stash[IMPLEMENTATION] = load(config.option.impl, config.invocation_params.dir)
+        config.stash[IMPLEMENTATION] = (
+            load(config.option.impl, config.invocation_params.dir)
+            if config.option.impl is not None
+            else load_policy(config.option.policy, config.invocation_params.dir)
+        )
         config.stash[EXPECTED] = report.read_expected(config.option.impl_expect)
         config.stash[REPLAYED] = report.read_replay(config.option.impl_replay)
     except (CannotLoad, report.CannotRead) as error:
-        raise pytest.UsageError(f"--impl: {error}") from error
+        raise pytest.UsageError(f"--{'impl' if config.option.impl is not None else 'policy'}: {error}") from error
     config.stash[REPORT] = report.Report(config.stash[IMPLEMENTATION])
 
 
@@ -70,7 +77,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not ours:
         return
     if IMPLEMENTATION not in config.stash:
-        raise pytest.UsageError("the conformance suite needs an implementation: pytest conformance --impl NAME")
+        raise pytest.UsageError(
+            "the conformance suite needs an implementation: pytest conformance --impl NAME, or a policy: --policy NAME"
+        )
     replaying = config.stash[REPLAYED] is not None
     kept = [item for item in items if item not in ours or (item.name == "test_replay") == replaying]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])

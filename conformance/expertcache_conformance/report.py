@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from expertcache_conformance import SUITE_VERSION
-from expertcache_conformance.adapters import Implementation
+from expertcache_conformance.adapters import Implementation, PolicyAlone
 from expertcache_conformance.answers import Crashed
 from expertcache_conformance.examination import NotClaimed, RulesBroken
 from expertcache_conformance.judge import LUCK, Violation
@@ -68,12 +68,13 @@ def _failed(item: pytest.Item, name: str, violations: list[Violation]) -> dict[s
     folder = item.config.invocation_params.dir / item.config.option.impl_failures
     found, texts = [], []
     replaying = item.name == "test_replay"
+    option = "--policy" if isinstance(implementation.target, PolicyAlone) else "--impl"
     for violation in violations:
         record = describe(violation, implementation)
         file = None if replaying else write_replay(folder, name, record)
         found.append({**record, "replay": file.name if file is not None else None})
         again = (
-            f"\n  again: pytest --pyargs expertcache_conformance --impl {implementation.spelled} --impl-replay {file}"
+            f"\n  again: pytest --pyargs expertcache_conformance {option} {implementation.spelled} --impl-replay {file}"
         )
         texts.append(violation.text() + (again if file is not None else ""))
     as_expected = all(violation.rule in expected for violation in violations)

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from expertcache_conformance.adapters import Config, Implementation
-from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, Subject
+from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, subject_of
 from expertcache_conformance.program import Program
 from expertcache_conformance.scenarios import long_counts, pressure
 from expertcache_spec.eviction import Declarative
@@ -87,7 +87,7 @@ def identify(implementation: Implementation, config: Config) -> tuple[str, str] 
 
 def _hear(implementation: Implementation, program: Program) -> list[Answer] | None:
     try:
-        subject = Subject(implementation, program.config)
+        subject = subject_of(implementation, program.config)
         return [subject.apply(operation) for operation in program.operations]
     except (Malformed, Crashed):
         return None

@@ -1,14 +1,16 @@
 """What every implementation owes the suite before its cache is judged."""
 
+from itertools import chain
+
 import attrs
 import pytest
 
-from expertcache_conformance.answers import Malformed, Subject
+from expertcache_conformance.adapters.claims import card_of
+from expertcache_conformance.answers import Malformed, subject_of
 from expertcache_conformance.examination import Examination, NotClaimed, RulesBroken
 from expertcache_conformance.hunt import seeded
 from expertcache_conformance.judge import Violation
 from expertcache_conformance.scenarios import passes
-from expertcache_spec.eviction import POLICIES
 from expertcache_spec.residency import SETTINGS
 
 
@@ -21,7 +23,7 @@ def test_answers_are_well_formed(exam: Examination) -> None:
 def test_the_same_operations_get_the_same_answers(exam: Examination) -> None:
     config = exam.config()
     for program in () if exam.dry else seeded(passes, config, 20):
-        first, second = (Subject(exam.implementation, program.config) for _ in range(2))
+        first, second = (subject_of(exam.implementation, program.config) for _ in range(2))
         exam.programs += 1
         for index, operation in enumerate(program.operations):
             try:
@@ -37,14 +39,14 @@ def test_the_same_operations_get_the_same_answers(exam: Examination) -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_claimed_value_of_a_setting_is_offered(exam: Examination, setting: str) -> None:
     values = exam.implementation.profile.values(setting)
-    policies = [name for name in exam.implementation.profile.policies if _can(name, setting, values)]
+    policies = [name for name in exam.implementation.profile.claims if _can(name, setting, values)]
     if not policies:
         raise NotClaimed(f"{setting} {', '.join(values)} with a policy that it applies to")
     # Room for a whole layer's event and no more: claims about small budgets have tests of their own.
     configs = [exam.config(name, slots=6, layers=1, settings={setting: value}) for name in policies for value in values
                if _can(name, setting, (value,))]  # fmt: skip
-    exam.hunt(passes, *configs, volume=10)
+    exam.exhaust(chain.from_iterable(seeded(passes, config, 4) for config in configs))
 
 
 def _can(policy: str, setting: str, values: tuple[str, ...]) -> bool:
-    return setting != "admission" or values != ("refusable",) or POLICIES[policy].can_refuse
+    return setting != "admission" or values != ("refusable",) or card_of(policy).can_refuse

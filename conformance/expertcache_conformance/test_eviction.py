@@ -1,63 +1,87 @@
-"""Chapter eviction: every claimed policy, hits and victims step by step."""
+"""Chapter eviction: every claimed policy under every claimed set of its parameters, hits and victims step by step."""
 
+from collections import Counter
+from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 import pytest
 
-from expertcache_conformance.examination import Examination
+from expertcache_conformance.examination import OWN, Examination
 from expertcache_conformance.hunt import seeded
 from expertcache_conformance.scenarios import endurance, every_sequence, every_set_sequence, long_counts, passes
+from expertcache_spec.eviction import POLICIES
+from expertcache_spec.rules import RULES
 
-policies = pytest.mark.parametrize(
-    "policy",
-    [
-        pytest.param("fifo", marks=pytest.mark.rule("XC-EVICT-010")),
-        pytest.param("lru", marks=pytest.mark.rule("XC-EVICT-020", "XC-EVICT-021", "XC-EVICT-022")),
-        pytest.param("lfu", marks=pytest.mark.rule("XC-EVICT-030", "XC-EVICT-031", "XC-EVICT-032", "XC-EVICT-033")),
-        pytest.param("lfu-reset", marks=pytest.mark.rule("XC-EVICT-040", "XC-EVICT-041", "XC-EVICT-042")),
-        pytest.param("belady", marks=pytest.mark.rule("XC-EVICT-050")),
-    ],
-)
+CLAUSES = {
+    "lfu": ("XC-EVICT-030", "XC-EVICT-031", "XC-EVICT-032", "XC-EVICT-033"),
+    "lfu-reset": ("XC-EVICT-040", "XC-EVICT-041", "XC-EVICT-042"),
+    "belady": ("XC-EVICT-050",),
+}
+"""The rules of policies that share a module with rules of something else."""
+WHOLE = ("fifo", "lru", "lfu")
+"""Policies that see the whole real trace; the others see its first `PART` events, which fill the cache and evict."""
+PART = 2000
+
+
+def _rules(policy: str) -> tuple[str, ...]:
+    """The rules that a step-by-step comparison of the policy is about: those that its module states."""
+    card = POLICIES[policy]
+    module, homes = card.indexed.__module__, Counter(other.indexed.__module__ for other in POLICIES.values())
+    if policy in CLAUSES or homes[module] > 1:
+        return CLAUSES.get(policy, (card.rule,))
+    stated = (rule.id for rule in RULES.values() if rule.subject.partition(":")[0] == module)
+    return tuple(dict.fromkeys((card.rule, *stated)))
+
+
+def _claims() -> Iterator[Any]:
+    for policy in POLICIES:
+        yield pytest.param(policy, marks=pytest.mark.rule(*_rules(policy)))
+    yield pytest.param(OWN, marks=pytest.mark.rule("XC-EVICT-002"))
+
+
+policies = pytest.mark.parametrize("policy", list(_claims()))
 
 
 @pytest.mark.rule("XC-EVICT-002")
 @policies
 def test_every_short_sequence_of_single_keys(exam: Examination, policy: str) -> None:
-    configs = [exam.config(policy, slots=slots, layers=1, experts=4, top_k=1) for slots in (2, 3)]
-    exam.exhaust(chain.from_iterable(every_sequence(config, keys=4, length=5) for config in configs))
+    configs = [c for slots in (2, 3) for c in exam.configs(policy, slots=slots, layers=1, experts=4, top_k=1)]
+    exam.exhaust(chain.from_iterable(every_sequence(config, keys=4, length=4) for config in configs))
 
 
 @pytest.mark.rule("XC-EVICT-002")
 @policies
 def test_every_short_sequence_of_sets(exam: Examination, policy: str) -> None:
     exam.events_only()
-    configs = [exam.config(policy, slots=slots, layers=1, experts=4, top_k=2) for slots in (2, 3)]
-    exam.exhaust(chain.from_iterable(every_set_sequence(config, keys=4, length=3) for config in configs))
+    configs = [c for slots in (2, 3) for c in exam.configs(policy, slots=slots, layers=1, experts=4, top_k=2)]
+    exam.exhaust(chain.from_iterable(every_set_sequence(config, keys=3, length=3) for config in configs))
 
 
 @policies
 def test_generated_passes(exam: Examination, policy: str) -> None:
-    exam.hunt(passes, exam.config(policy, slots=4), exam.config(policy, slots=9, layers=3))
+    exam.hunt(passes, *exam.configs(policy, slots=4), *exam.configs(policy, slots=9, layers=3), volume=60)
 
 
 @policies
 def test_generated_passes_by_layer(exam: Examination, policy: str) -> None:
-    exam.hunt(passes, exam.config(policy, slots=8, scope="layer"))
+    exam.hunt(passes, *exam.configs(policy, slots=8, scope="layer"), volume=60)
 
 
 @policies
 def test_long_counts(exam: Examination, policy: str) -> None:
-    exam.hunt(long_counts, *(exam.config(policy, slots=slots, layers=1, top_k=1) for slots in (2, 3)), volume=60)
+    shapes = [c for slots in (2, 3) for c in exam.configs(policy, slots=slots, layers=1, top_k=1)]
+    exam.hunt(long_counts, *shapes, volume=60 if policy in WHOLE else 15)
 
 
 @policies
 def test_thousands_of_accesses_to_a_small_cache(exam: Examination, policy: str) -> None:
-    exam.exhaust(seeded(endurance, exam.config(policy, slots=5), 3))
+    exam.exhaust(chain.from_iterable(seeded(endurance, config, 3) for config in exam.configs(policy, slots=5)))
 
 
 @policies
 def test_the_real_trace_step_by_step(exam: Examination, policy: str) -> None:
-    exam.replay_real_trace(policy, slots=1024)
+    exam.replay_real_trace(policy, slots=1024 if policy in WHOLE else 768, events=None if policy in WHOLE else PART)
 
 
 @pytest.mark.rule("XC-EVICT-051")

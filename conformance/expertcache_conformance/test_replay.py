@@ -9,4 +9,4 @@ from expertcache_conformance.program import Program
 def test_replay(exam: Examination, replayed: Program) -> None:
     if replayed is None:
         pytest.skip("no --impl-replay")
-    exam.exhaust([replayed], keep=True)
+    exam.exhaust([exam.for_policy(replayed)], keep=True)

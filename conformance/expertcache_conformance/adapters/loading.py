@@ -57,10 +57,15 @@ def load(spelled: str, folder: Path | None = None) -> Implementation:
         raise CannotLoad(f"the profile of {spelled} is invalid: {error}") from error
 
 
-def _import(name: str, folder: Path | None) -> Any:
+def look_in(folder: Path | None) -> None:
+    """Let modules of the folder be imported, as `python -m` would."""
     here = str(folder or Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # last, and for good: an implementation may import its own neighbours late
+
+
+def _import(name: str, folder: Path | None) -> Any:
+    look_in(folder)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -22,7 +22,8 @@ from typing import Any, Protocol
 
 import attrs
 
-from expertcache_spec.eviction import POLICIES, Value
+from expertcache_conformance.adapters.claims import Parameters, split
+from expertcache_spec.eviction import Value
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency.settings import SETTINGS, Settings
 from expertcache_spec.trace import Event
@@ -47,8 +48,8 @@ LIMITS = ("max_layers", "max_experts", "max_top_k", "min_slots", "max_slots")
 class Config:
     """One cache to open.
 
-    `parameters` are the policy's, all of them, by name. `future` is every event to come, for offline policies that are
-    claimed, else None.
+    `policy` is a name, or `module:ATTRIBUTE`; `parameters` are the policy's, all of them, by name. `future` is every
+    event to come, for offline policies that are claimed, else None.
     """
 
     policy: str
@@ -133,10 +134,11 @@ class Profile:
     """What an implementation claims.
 
     name, version: its own. spec: the specification version it follows. replay: `event` or `sequential`. policies:
-    names of `expertcache_spec.eviction.POLICIES`. settings: for each setting the values supported; a setting left out
-    means its first value in `expertcache_spec.residency.SETTINGS`. budgets: slots, bytes. capabilities: names of
-    `CAPABILITIES`. victims: False for a cache that cannot say what it evicted; only hits are compared then.
-    limits: numbers named in `LIMITS`.
+    names of `expertcache_spec.eviction.POLICIES`, with parameters that are not the defaults as `lfu-aged:every=64`, or
+    cards of one's own as `module:ATTRIBUTE`; a policy with several sets of parameters is named once for each. settings:
+    for each setting the values supported; a setting left out means its first value in
+    `expertcache_spec.residency.SETTINGS`. budgets: slots, bytes. capabilities: names of `CAPABILITIES`. victims: False
+    for a cache that cannot say what it evicted; only hits are compared then. limits: numbers named in `LIMITS`.
     """
 
     name: str
@@ -149,6 +151,11 @@ class Profile:
     capabilities: tuple[str, ...] = ()
     victims: bool = True
     limits: Mapping[str, int] = attrs.field(factory=dict)
+
+    @property
+    def claims(self) -> Mapping[str, tuple[Parameters, ...]]:
+        """Each claimed policy with every set of parameters that is claimed for it."""
+        return split(self.policies)[0]
 
     def values(self, setting: str) -> tuple[str, ...]:
         """The values of a setting that are claimed."""
@@ -176,7 +183,7 @@ def parse_profile(raw: Any) -> Profile:
         profile = Profile(**{**fields, **lists, "settings": settings})
     except (TypeError, ValueError) as error:
         raise InvalidProfile("; ".join([*wrong, str(error)])) from error
-    wrong += _unknown("policy", profile.policies, POLICIES)
+    wrong += split(profile.policies)[1]
     wrong += _unknown("budget", profile.budgets, BUDGETS)
     wrong += _unknown("capability", profile.capabilities, CAPABILITIES)
     wrong += _unknown("limit", profile.limits, LIMITS)
