@@ -1,6 +1,7 @@
-"""The command line: `expertcache replay`, `compare`, `policies`, `identify`, and `trace info`, `validate`, `convert`.
+"""The command line: `replay`, `compare`, `policies`, `identify`, `check`, `whatif`, `timeline`, and `trace` with three.
 
-Exit codes: 0 well, 1 a bad trace or a mismatch with a recording, 2 usage or configuration, 130 interrupted.
+Exit codes: 0 well, 1 a bad trace, a mismatch with a recording or an illegal log, 2 usage or configuration, 3 a log that
+cannot be judged in full, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from typing import Annotated
 
 import typer
 
+from expertcache_reference.cli.check import check
 from expertcache_reference.cli.compare import compare
 from expertcache_reference.cli.failures import Commands
 from expertcache_reference.cli.identify import identify_command
 from expertcache_reference.cli.policies import policies
 from expertcache_reference.cli.replay import replay
+from expertcache_reference.cli.timeline import timeline
 from expertcache_reference.cli.trace_convert import convert
 from expertcache_reference.cli.trace_info import info
 from expertcache_reference.cli.trace_validate import validate
+from expertcache_reference.cli.whatif import whatif
 from expertcache_spec import SPEC_VERSION
 
 app = typer.Typer(
@@ -30,6 +34,9 @@ traces = typer.Typer(no_args_is_help=True, help="Look at, check and convert trac
 app.add_typer(traces, name="trace")
 app.command()(replay)
 app.command()(compare)
+app.command()(whatif)
+app.command()(timeline)
+app.command()(check)
 app.command()(policies)
 app.command("identify")(identify_command)
 traces.command()(info)

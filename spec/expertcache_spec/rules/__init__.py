@@ -26,6 +26,8 @@ CHAPTERS: Mapping[str, str] = MappingProxyType(
         "SCHED": "Schedules",
         "FANOUT": "Fan-out",
         "LAYOUT": "Layouts",
+        "PAGE": "The page cache",
+        "HIST": "History",
         "METRIC": "Metrics",
         "REPLAY": "Replay",
         "ENGINE": "Engine profiles",
@@ -67,10 +69,12 @@ def _collect() -> Mapping[str, Rule]:
         engines,
         eviction,
         fanout,
+        history,
         layout,
         metrics,
         misses,
         model,
+        pagecache,
         predictive,
         prefetch,
         replay,
@@ -80,7 +84,7 @@ def _collect() -> Mapping[str, Rule]:
     )
 
     evictions = (eviction, counting, classical, engine_policies, predictive)
-    below = (fanout, layout)
+    below = (fanout, layout, pagecache, history)
     order = (
         model,
         trace,

@@ -1,0 +1,239 @@
+"""Logs that were legal and are spoiled in one way each: the checker names the rule, and the line where it broke."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from expertcache_spec.eviction import POLICIES
+
+from .logs import Log, Mutation, counted, log, managed, moved, place, verdict
+
+Spoil = Callable[[Log], object]
+
+
+def change(op: str, nth: int = 0, *, to: dict[str, object], **fields: object) -> Spoil:
+    """Change fields of the nth line of that operation."""
+    return lambda found: found[place(found, op, nth, **fields)].update(to)
+
+
+def drop(op: str, nth: int = 0, **fields: object) -> Spoil:
+    """Drop the nth line of that operation."""
+    return lambda found: found.pop(place(found, op, nth, **fields))
+
+
+def twice(op: str, nth: int = 0, **fields: object) -> Spoil:
+    """Say the nth line of that operation twice."""
+
+    def spoil(found: Log) -> None:
+        where = place(found, op, nth, **fields)
+        found.insert(where, dict(found[where]))
+
+    return spoil
+
+
+def before(op: str, nth: int, target: str, place_: int, **fields: object) -> Spoil:
+    """Move the nth line of that operation before another line."""
+    return lambda found: moved(found, place(found, op, nth, **fields), place(found, target, place_))
+
+
+def insert(record: dict[str, object], target: str, nth: int = 0, *, after: bool = False, **fields: object) -> Spoil:
+    """Insert a line before or after another one."""
+    line = {"clock": 0, "thread": 0, **record}
+    return lambda found: found.insert(place(found, target, nth, **fields) + after, line)
+
+
+def header(**fields: object) -> Spoil:
+    """Change the header."""
+    return lambda found: found[0].update(fields)
+
+
+def both(*spoils: Spoil) -> Spoil:
+    """Several changes together."""
+    return lambda found: [spoil(found) for spoil in spoils]
+
+
+DROPPED_CHUNK = both(drop("read_start", read=4), drop("read_end", read=4))
+SECOND = {"ticket": 3}
+
+MUTATIONS = [
+    # ------------------------------------------------------------------ use, slots, reads
+    Mutation("use before publish", "XC-HIST-008", before("compute_start", 0, "publish", 0)),
+    Mutation("use while the read is under way", "XC-HIST-008",
+             lambda found: moved(found, place(found, "compute_start", key=[0, 2]), place(found, "read_end", read=12))),
+    Mutation("work on what the event did not ask for", "XC-HIST-008", change("compute_start", to={"key": [0, 2]})),
+    Mutation("work done twice", "XC-HIST-008", twice("compute_start", 1)),
+    Mutation("work ends that has not begun", "XC-HIST-008", drop("compute_start", 2)),
+    Mutation("slot refilled while a queued step reads it", "XC-HIST-007",
+             change("read_start", read=15, to={"slot": 0})),
+    Mutation("slot refilled before its record left", "XC-HIST-007", change("read_start", read=12, to={"slot": 1})),
+    Mutation("one record in two slots", "XC-HIST-007", change("read_start", read=1, to={"slot": 4})),
+    Mutation("double read of a range", "XC-HIST-006", change("read_start", read=1, to={"offset": 16384})),
+    Mutation("double read of a resident record", "XC-HIST-006",
+             insert({"op": "read_start", "read": 12, "offset": 0, "length": 1, "key": [0, 0], "slot": 0}, "combine")),
+    Mutation("read beyond the record", "XC-HIST-006", change("read_start", read=2, to={"length": 32769})),
+    Mutation("read that nobody asked for", "XC-HIST-006", change("read_start", read=3, to={"key": [0, 5]})),
+    Mutation("read ends that is not under way", "XC-HIST-006", twice("read_end", 3)),
+    Mutation("read number used again", "XC-HIST-006", change("read_start", read=5, to={"read": 4})),
+    Mutation("short read accepted", "XC-FANOUT-005", change("read_end", read=5, to={"length": 32767})),
+    Mutation("chunk dropped", "XC-RES-015", DROPPED_CHUNK),
+    Mutation("publish with a read under way", "XC-RES-015", before("publish", 0, "read_end", 2)),
+    Mutation("publish of what was not read", "XC-RES-015", insert({"op": "publish", "key": [0, 3]}, "combine")),
+    Mutation("published twice", "XC-RES-015", twice("publish", 2)),
+    Mutation("failure of what was not read", "XC-RES-016", insert({"op": "fail", "key": [0, 3]}, "combine")),
+    # ------------------------------------------------------------------ judging
+    Mutation("hit on what is absent", "XC-RES-003",
+             lambda found: found[place(found, "miss", key=[0, 2])].update(op="hit") or
+             found[place(found, "hit", key=[0, 2])].pop("how")),
+    Mutation("miss on what is resident", "XC-RES-003", change("hit", to={"op": "miss", "how": "read"})),
+    Mutation("hit by being loaded in the same event", "XC-RES-003",
+             lambda found: found[place(found, "miss", 1)].update(op="hit") or found[place(found, "hit")].pop("how")),
+    Mutation("lookup lost", "XC-RES-002", drop("hit")),
+    Mutation("key judged twice", "XC-RES-002", twice("hit")),
+    Mutation("key judged that was not asked for", "XC-RES-002", change("hit", to={"key": [0, 1]})),
+    Mutation("wait for a read that nobody does", "XC-RES-027", change("miss", to={"how": "join"})),
+    Mutation("second reader of one record", "XC-RES-027", change("miss", how="join", to={"how": "read"}), managed),
+    Mutation("miss that fits is kept out", "XC-RES-028", change("miss", 2, to={"how": "refuse"})),
+    Mutation("unknown key in a line", "XC-HIST-004", change("publish", to={"key": [0, 6]})),
+    Mutation("unknown key in an event", "XC-HIST-004", change("select", to={"experts": [[0, 6]]})),
+    Mutation("unknown layer", "XC-HIST-004", change("hit", to={"key": [2, 0]})),
+    Mutation("padding doubled into a row", "XC-TRACE-003", change("select", to={"experts": [[0, 0]]})),
+    Mutation("row wider than top-k", "XC-TRACE-003", change("select", to={"experts": [[0, 1, 2]]})),
+    Mutation("pass skipped", "XC-TRACE-002", change("select", 2, to={"pass": 2})),
+    Mutation("layer skipped", "XC-TRACE-002", change("select", 1, to={"layer": 0})),
+    # ------------------------------------------------------------------ victims and room
+    Mutation("victim leased by its own event", "XC-RES-005", change("evict", to={"key": [1, 2]})),
+    Mutation("victim leased by an earlier event", "XC-RES-005", change("evict", to={"key": [0, 0]})),
+    Mutation("victim that is absent", "XC-RES-005", change("evict", to={"key": [0, 4]})),
+    Mutation("victim evicted twice", "XC-RES-005", twice("evict")),
+    Mutation("victim in flight", "XC-RES-005",
+             insert({"op": "evict", "key": [1, 2]}, "publish", key=[1, 3], after=True)),
+    Mutation("victim pinned", "XC-RES-005",
+             insert({"op": "evict", "key": [0, 0]}, "resize", after=True), managed),
+    Mutation("victim not the policy's", "XC-EVICT-020", change("evict", to={"key": [1, 3]})),
+    Mutation("budget overshot", "XC-RES-010", drop("evict")),
+    Mutation("evicted without need", "XC-RES-008",
+             insert({"op": "evict", "key": [0, 1], "ticket": 3}, "miss", after=True, key=[0, 2])),
+    Mutation("evicted after a publication that needs no room", "XC-RES-008",
+             insert({"op": "evict", "key": [0, 1]}, "publish", key=[0, 2], after=True)),
+    Mutation("eviction that follows no cause", "XC-HIST-003", insert({"op": "evict", "key": [0, 1]}, "combine", 1)),
+    Mutation("judgement away from its selection", "XC-HIST-003",
+             insert({"op": "hit", "key": [0, 0], "ticket": 3}, "compute_end", 2)),
+    Mutation("ticket used again", "XC-HIST-003", change("select", 2, to={"ticket": 2})),
+    Mutation("event that does not fit", "XC-RES-012", header(budget={"slots": 1})),
+    Mutation("capacity zero that keeps", "XC-RES-014", header(budget={"slots": 0})),
+    Mutation("room that others hold", "XC-RES-024", header(budget={"slots": 3})),
+    Mutation("shrink that is ignored", "XC-RES-011",
+             lambda found: found.pop(place(found, "resize") + 1), managed),
+    Mutation("trim that does not come", "XC-RES-025", drop("evict"), partial(log, room="trim")),
+    Mutation("retain that keeps too much", "XC-RES-026", drop("evict"), partial(log, room="retain")),
+    Mutation("event's own load let go though it is wanted", "XC-RES-026",
+             insert({"op": "refuse", "key": [0, 1], "ticket": 1}, "release", after=True), partial(log, room="retain")),
+    Mutation("wave that is not resumed", "XC-HIST-011",
+             lambda found: found.__delitem__(slice(place(found, "resume", 5), -1)),
+             partial(log, slots=1, overflow="waves", ahead=0)),
+    Mutation("wave that is too large", "XC-RES-013", change("miss", how="defer", to={"how": "refuse"}),
+             partial(log, slots=1, overflow="waves", ahead=0)),
+    Mutation("wave resumed twice", "XC-RES-013", change("resume", 1, to={"after": 1}),
+             partial(log, slots=1, overflow="waves", ahead=0)),
+    # ------------------------------------------------------------------ lease, order, clock
+    Mutation("lease ended before its work", "XC-RES-017", before("release", 0, "compute_end", 1)),
+    Mutation("lease ended before its reads", "XC-RES-017",
+             both(header(observes=["reads", "slots"]), before("release", 0, "publish", 1))),
+    Mutation("released twice", "XC-RES-017", twice("release")),
+    Mutation("released and never selected", "XC-RES-017", change("release", to={"ticket": 99})),
+    Mutation("work after the release", "XC-RES-017", before("release", 0, "compute_start", 0)),
+    Mutation("lost release", "XC-HIST-011", drop("release", -1)),
+    Mutation("lost publication", "XC-HIST-008", drop("publish", -1)),
+    Mutation("combined by arrival", "XC-HIST-009",
+             lambda found: found[place(found, "combine")]["keys"].reverse()),
+    Mutation("combined before all has executed", "XC-HIST-009", before("combine", 0, "compute_end", 1)),
+    Mutation("result left out", "XC-HIST-009", lambda found: found[place(found, "combine", 1)]["keys"].pop()),
+    Mutation("not combined", "XC-HIST-009", drop("combine")),
+    Mutation("combined twice", "XC-HIST-009", twice("combine")),
+    # ------------------------------------------------------------------ seeds, pins, prefetches, resets
+    Mutation("seed counted present and read", "XC-RES-020", change("seed", 1, to={"how": "read"}), managed),
+    Mutation("pin of what is absent", "XC-RES-018", change("pin", to={"key": [1, 5]}), managed),
+    Mutation("unpin of what is not pinned", "XC-RES-019", twice("unpin"), managed),
+    Mutation("prefetch of what is resident", "XC-RES-021", change("prefetch", to={"key": [0, 0]}), managed),
+    Mutation("prefetch adopted before it is ready", "XC-HIST-010", drop("prefetch", state="ready"), managed),
+    Mutation("prefetch late after it was adopted", "XC-HIST-010", twice("prefetch", state="late"), managed),
+    Mutation("prefetch ready before it is read", "XC-HIST-010",
+             lambda found: moved(found, place(found, "prefetch", state="ready"), place(found, "publish", key=[0, 4])),
+             managed),
+    Mutation("retry that is another event", "XC-TRACE-002", change("select", 1, to={"experts": [[0, 2]]}), managed),
+    Mutation("contents reset under a lease", "XC-RES-022",
+             insert({"op": "reset", "scope": "contents"}, "release", 1), managed),
+    Mutation("another model under a lease", "XC-RES-023",
+             insert({"op": "rebind", "fingerprint": "other"}, "release", 1), managed),
+    Mutation("published after it has failed", "XC-RES-015",
+             insert({"op": "publish", "key": [0, 1]}, "fail", after=True), managed),
+    Mutation("sold as FIFO, is LRU", POLICIES["fifo"].rule, header(policy={"name": "fifo", "parameters": {}})),
+]  # fmt: skip
+
+
+@pytest.mark.rule("XC-HIST-003", "XC-HIST-004", "XC-HIST-005", "XC-HIST-006", "XC-HIST-007", "XC-HIST-008",
+                  "XC-HIST-009", "XC-HIST-010", "XC-HIST-011", "XC-HIST-012")  # fmt: skip
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_a_spoiled_log_is_illegal_by_its_rule(mutation: Mutation) -> None:
+    legal = mutation.log()
+    assert verdict(legal).answer == "legal"
+    spoiled = mutation.log()
+    mutation.spoil(spoiled)
+    found = verdict(counted(spoiled))
+    assert (found.answer, found.rule) == ("illegal", mutation.rule), found
+    assert found.line is not None
+    assert found.witness[-1:] == (found.line,) or found.line in found.witness
+    assert 1 <= len(found.witness) <= 5
+    assert all(2 <= line <= len(spoiled) for line in found.witness)
+
+
+@pytest.mark.rule("XC-HIST-001")
+@pytest.mark.parametrize("threads", [(0, 0), (0, 1)])
+def test_a_clock_that_goes_back_is_illegal_on_any_thread(threads: tuple[int, int]) -> None:
+    found = log()
+    for record, thread in zip(found[40:42], threads, strict=True):
+        record["thread"] = thread
+    found[41]["clock"] = found[40]["clock"] - 1
+    told = verdict(found)
+    assert (told.rule, told.line, told.witness) == ("XC-HIST-001", 42, (41, 42))
+    found[41]["clock"] = found[40]["clock"]  # at the same time is no order
+    assert verdict(found).answer == "legal"
+
+
+@pytest.mark.rule("XC-HIST-005", "XC-HIST-007", "XC-HIST-008")
+def test_the_witness_is_the_lines_that_the_rule_is_about() -> None:
+    found = log()
+    found[place(found, "evict")]["key"] = [1, 3]
+    told = verdict(found)
+    said = [(found[line - 1]["op"], found[line - 1].get("key")) for line in told.witness]
+    # The last touch of the policy's victim, the later one of the log's, the selection, the eviction.
+    assert said == [("miss", [0, 1]), ("miss", [1, 3]), ("select", None), ("evict", [1, 3])]
+    found = log()
+    found[place(found, "read_start", read=15)]["slot"] = 0
+    told = verdict(found)
+    assert [found[line - 1]["op"] for line in told.witness] == ["publish", "select", "read_start"]
+
+
+@pytest.mark.rule("XC-RES-005", "XC-RES-008", "XC-RES-010")
+@pytest.mark.parametrize("policy", [None, {"name": "belady", "parameters": {}}, {"name": "nobody's", "parameters": {}}])
+def test_room_and_protection_are_judged_without_a_known_policy(policy: object) -> None:
+    for name in ("victim leased by its own event", "budget overshot", "evicted without need", "shrink that is ignored",
+                 "trim that does not come", "retain that keeps too much", "miss that fits is kept out"):  # fmt: skip
+        mutation = next(each for each in MUTATIONS if each.name == name)
+        spoiled = mutation.log()
+        spoiled[0]["policy"] = policy
+        assert verdict(spoiled).answer == "unknown"
+        mutation.spoil(spoiled)
+        found = verdict(counted(spoiled))
+        if name == "miss that fits is kept out":
+            assert found.rule == "XC-RES-028"
+        else:
+            assert (found.answer, found.rule) == ("illegal", mutation.rule), name
+
+
+def test_the_mutations_are_many_kinds() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 75
+    assert len({mutation.rule for mutation in MUTATIONS}) >= 30
