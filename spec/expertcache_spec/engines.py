@@ -9,6 +9,7 @@ from typing import NamedTuple
 import attrs
 
 from expertcache_spec.errors import InvalidTrace, UnknownName
+from expertcache_spec.eviction.spelling import Spelled, parse
 from expertcache_spec.model import Key
 from expertcache_spec.residency import Settings, Step
 from expertcache_spec.trace import Event
@@ -16,7 +17,10 @@ from expertcache_spec.trace import Event
 
 @attrs.frozen(slots=False)
 class Profile:
-    """One engine: its policy and settings, what it reproduces, the evidence, and what is only read from code."""
+    """One engine: its policy and settings, what it reproduces, the evidence, and what is only read from code.
+
+    `policy` is in words, with the parameters that differ from their defaults (`route-hotness:clock_layer=0`).
+    """
 
     name: str
     engine: str
@@ -25,6 +29,11 @@ class Profile:
     reproduces: str
     evidence: str
     read_only: str
+
+    @property
+    def spelled(self) -> Spelled:
+        """The card of the policy and the parameters that the words give it."""
+        return parse(self.policy)
 
 
 BIGMOE_ON_EDGE = Profile(
@@ -39,7 +48,42 @@ BIGMOE_ON_EDGE = Profile(
 )
 """BigMoeOnEdge's cache, exact to the row (XC-ENGINE-001)."""
 
-PROFILES: Mapping[str, Profile] = MappingProxyType({profile.name: profile for profile in (BIGMOE_ON_EDGE,)})
+_DS4 = Settings(scope="global", room="reserve", touch="hits_first", repeats="ignore", overflow="bypass")
+_DS4_REPRODUCES = (
+    "the choice of victims: hotness before recency, hits stamped before victims are chosen, every victim of a layer "
+    "gone before its first read, loads installed in slot order; the reset at a new prompt; seeds as decaying hotness"
+)
+_DS4_READ_ONLY = (
+    "everything: no public recording carries residency. The engine grows past its budget where all is in use (here the "
+    "machine waits or bypasses), seeds evict there (here they take free room), a record of a rare size bypasses the "
+    "cache, and its counters differ: see the chapter on ds4"
+)
+
+DS4_A = Profile(
+    "ds4-a",
+    "antirez/ds4 b0309611, August 2026, Metal, DeepSeek V4",
+    "route-hotness:clock_layer=0:clock_phases=decode:early_load=true",
+    _DS4,
+    _DS4_REPRODUCES,
+    "a survey of the code and its issues; the executable model in it, which every step of the tests follows",
+    _DS4_READ_ONLY + ". GLM counts its tokens at layer 3 (clock_layer=3)",
+)
+"""ds4's cache of August 2026 ([A]); hotlists are seeded by rank."""
+
+DS4_B = Profile(
+    "ds4-b",
+    "antirez/ds4 30ac654f, September 2026, Metal, DeepSeek V4.1 and GLM 5.3",
+    "route-hotness:clock_phases=decode:early_load=true",
+    _DS4,
+    _DS4_REPRODUCES,
+    DS4_A.evidence,
+    _DS4_READ_ONLY,
+)
+"""ds4's cache of September 2026 ([B]): the clock runs whichever layer is first, and seeds are scaled to 1..32."""
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {profile.name: profile for profile in (BIGMOE_ON_EDGE, DS4_A, DS4_B)}
+)
 """Profile name to profile."""
 
 
