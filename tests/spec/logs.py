@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from expertcache_spec.eviction import make
 from expertcache_spec.history import Header, Recorder, Verdict, check, encode_header, log_of, numbered
-from expertcache_spec.history.reading import decode_log_header
+from expertcache_spec.history.header import decode_log_header
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import Replay
 from expertcache_spec.residency import Residency, Settings

@@ -29,11 +29,13 @@ from expertcache_spec.history import (
     numbered,
     read_log,
 )
-from expertcache_spec.history.reading import MAX_LINE, decode_log_header, split_lines
+from expertcache_spec.history.header import decode_log_header
+from expertcache_spec.history.reading import MAX_LINE, split_lines
 from expertcache_spec.history.schema import OBSERVABLE, check_line
-from expertcache_spec.model import Budget
+from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.replay import Replay
 from expertcache_spec.residency import Settings
+from expertcache_spec.trace import Event, Trace
 
 from .logs import Log, counted, lines, log, managed, place, verdict
 from .recordings import beginning, bigmoe
@@ -110,6 +112,20 @@ def test_the_log_of_a_real_trace_is_legal_and_says_what_the_replay_says() -> Non
     run = Replay(trace, "lru", Budget(bytes=10**9), settings)
     for decided, (event, step) in zip(decisions(numbered(found[1:])), zip(run.events, run, strict=True), strict=True):
         assert (decided.event.keys, decided.hits, decided.victims) == (event.keys, step.hits, step.victims)
+
+
+@pytest.mark.rule("XC-HIST-005")
+def test_weights_and_scores_go_into_the_log_and_come_out_of_it() -> None:
+    model = Geometry(1, 3, 2, (1,))
+    events = tuple(
+        Event(0, (ids,), pass_index=n, weights=((0.75, 0.25),), scores=((0.5, 0.25, 0.25),))
+        for n, ids in enumerate([(0, 1), (1, 2), (2, 0)])
+    )
+    found = json.loads(json.dumps(list(log_of(Replay(Trace(model, events), "lru", Budget(slots=2))))))
+    assert verdict(found).answer == "legal"
+    assert [each.event for each in decisions(numbered(found[1:]))] == list(events)
+    found[1]["weights"] = [[0.75, 0.25, 0.0]]
+    assert (verdict(found).rule, verdict(found).line) == ("XC-TRACE-004", 2)
 
 
 # ---------------------------------------------------------------------------------------------- staging
@@ -253,7 +269,8 @@ values = st.sampled_from(
 @given(st.sampled_from(list(OPERATIONS)), st.data())
 def test_the_reader_and_the_schema_accept_the_same_lines(op: str, data: st.DataObject) -> None:
     names = ["clock", "thread", *OPERATIONS[op].required, *OPERATIONS[op].optional, "other"]
-    good = {"key": [0, 1], "keys": [[0, 1]], "experts": [[0, 1]], "phase": "decode", "how": "read", "state": "ready",
+    good = {"key": [0, 1], "keys": [[0, 1]], "experts": [[0, 1]], "weights": [[0.5, 1]], "scores": [[0]],
+            "phase": "decode", "how": "read", "state": "ready",
             "scope": "history", "fingerprint": "x"}  # fmt: skip
     record: dict[str, Any] = {"op": op}
     for name in names:

@@ -9,7 +9,7 @@ from sortedcontainers import SortedDict
 
 from expertcache_spec.errors import ExpertCacheError
 from expertcache_spec.eviction import POLICIES, make
-from expertcache_spec.history.reading import Header
+from expertcache_spec.history.header import Header
 from expertcache_spec.history.script import Script, Scripted
 from expertcache_spec.history.verdict import Offence
 from expertcache_spec.model import Key

@@ -14,8 +14,9 @@ import attrs
 
 from expertcache_spec.errors import ExpertCacheError
 from expertcache_spec.history.books import Coverage
-from expertcache_spec.history.reading import Header, Line
-from expertcache_spec.history.selecting import FOLLOWERS, Block, Record
+from expertcache_spec.history.following import FOLLOWERS, Block, Record
+from expertcache_spec.history.header import Header
+from expertcache_spec.history.reading import Line
 from expertcache_spec.history.verdict import Offence, Verdict
 from expertcache_spec.history.working import Working
 from expertcache_spec.model import Budget, Key

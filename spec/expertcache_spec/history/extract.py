@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import attrs
 
+from expertcache_spec.history.following import FOLLOWERS, Record, event_of
 from expertcache_spec.history.reading import Line
-from expertcache_spec.history.selecting import FOLLOWERS, Record
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
@@ -78,7 +78,7 @@ def decisions(lines: Iterable[Line]) -> Iterator[Decided]:
             yield order.popleft().decided()
         current, released = None, -1
         if op == "select":
-            current = tickets[ticket] = _Building(_event(record))
+            current = tickets[ticket] = _Building(event_of(record))
             order.append(current)
         elif op == "resume" and record["after"] in tickets:
             current = tickets[ticket] = tickets.pop(record["after"])
@@ -87,10 +87,3 @@ def decisions(lines: Iterable[Line]) -> Iterator[Decided]:
             current, released = tickets[ticket], ticket
     for building in order:
         yield building.decided()
-
-
-def _event(record: Record) -> Event:
-    rows = tuple(map(tuple, record["experts"]))
-    return Event(
-        record["layer"], rows, record["stream"], record["pass"], record["phase"], accepted=record.get("accepted")
-    )

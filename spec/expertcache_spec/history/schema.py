@@ -11,6 +11,7 @@ so are the checks of the reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, get_args
 
@@ -61,6 +62,14 @@ def _is_rows(value: Any) -> bool:
     return type(value) is list and bool(value) and all(type(r) is list and r and all(map(_is_count, r)) for r in value)
 
 
+def _is_matrix(value: Any) -> bool:
+    return type(value) is list and bool(value) and all(type(row) is list and all(map(_is_number, row)) for row in value)
+
+
+def _is_number(value: Any) -> bool:
+    return (type(value) is float and isfinite(value)) or (type(value) is int and abs(value) <= MOST)
+
+
 def _one_of(*names: str) -> Kind:
     return Kind(lambda value: type(value) is str and value in names, {"enum": list(names)})
 
@@ -74,6 +83,14 @@ KEYS = Kind(_is_keys, {"type": "array", "items": _KEY})
 ROWS = Kind(
     _is_rows,
     {"type": "array", "minItems": 1, "items": {"type": "array", "minItems": 1, "items": _COUNT}},
+)
+MATRIX = Kind(
+    _is_matrix,
+    {
+        "type": "array",
+        "minItems": 1,
+        "items": {"type": "array", "items": {"type": "number"}},
+    },
 )
 TEXT = Kind(lambda value: type(value) is str, {"type": "string"})
 
@@ -95,7 +112,7 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "select": Operation(
             "an event is judged, leased and made room for; tickets rise",
             {**_TICKET, "stream": COUNT, "pass": COUNT, "phase": _one_of(*PHASES), "layer": COUNT, "experts": ROWS},
-            {"accepted": COUNT},
+            {"accepted": COUNT, "weights": MATRIX, "scores": MATRIX},
         ),
         "resume": Operation("the next wave of the event of ticket `after` is selected", {**_TICKET, "after": COUNT}),
         "hit": Operation("the key was resident when the event began", _OF),
@@ -173,8 +190,8 @@ def check_line(record: object, where: str) -> dict[str, Any]:
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of one line: a header or a record.
 
-    It ships as `eventlog-1.schema.json` beside this module. The reader is stricter in one point: integers are written
-    without a fraction.
+    It ships as `eventlog-1.schema.json` beside this module. The reader is stricter in two points: integers are written
+    without a fraction, and numbers are within 64 bits.
     """
     lines = [
         _object({**{n: k.schema for n, k in {**_COMMON, **op.required}.items()}, "op": {"const": name}},

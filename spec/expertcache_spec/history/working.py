@@ -6,14 +6,15 @@ import attrs
 
 from expertcache_spec.errors import WrongState
 from expertcache_spec.history.books import Coverage, Open, Running
-from expertcache_spec.history.selecting import Block, Record, Selecting
+from expertcache_spec.history.following import Block, Record
+from expertcache_spec.history.selecting import Selecting
 from expertcache_spec.history.verdict import Offence
 from expertcache_spec.model import Key
 
 
 @attrs.define(slots=False)
 class Working(Selecting):
-    """The checker's half that follows reads and computations."""
+    """The checker's part that follows reads and computations."""
 
     # ------------------------------------------------------------------------------------------ reads
 

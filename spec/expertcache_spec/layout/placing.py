@@ -57,10 +57,10 @@ class SideTable:
 class Layout:
     """A map from records to extents.
 
-    name, version: of the layout's format. place: the extents of one record in the order of its bytes, part by part.
-    files: every file with its bytes. alignment: what every block offset is a multiple of, where a block is what
-    `blocks` gives for the record, by default its first extent. resident: layers that are loaded at the start and not
-    streamed. tables: side tables by name.
+    name, version: of the layout's format. shape: what is placed. place: the extents of one record in the order of its
+    bytes, part by part. files: every file with its bytes. alignment: what every block offset is a multiple of. blocks:
+    what of a record begins on the alignment, its first extent unless stated. resident: layers that are loaded at the
+    start and not streamed. tables: side tables by name.
     """
 
     name: str

@@ -17,7 +17,7 @@ RULES = (
     Rule("XC-HIST-003", "MUST",
          "Judgements, evictions and refusals follow their cause with nothing between, and tickets rise.",
          "Selection is one atomic step; what is spread over others cannot be judged.",
-         "expertcache", _H + "selecting:Selecting.follow"),
+         "expertcache", _H + "following:Following.follow"),
     Rule("XC-HIST-004", "MUST",
          "Every key that a line names is a key of the model.",
          "Padding ids turned into keys.",
