@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from expertcache_spec.eviction.cards import Card
-from expertcache_spec.eviction.engines import farthest_layer, least_stale, route_hotness
+from expertcache_spec.eviction.engines import farthest_layer, least_stale, probability_visits, route_hotness, score
 
-CARDS: tuple[Card, ...] = (route_hotness.CARD, least_stale.CARD, farthest_layer.CARD)
+CARDS: tuple[Card, ...] = (
+    route_hotness.CARD,
+    least_stale.CARD,
+    farthest_layer.CARD,
+    score.CARD,
+    probability_visits.CARD,
+)
