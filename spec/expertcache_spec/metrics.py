@@ -19,8 +19,9 @@ class Row:
 
     selections: what the rows asked for, repeats included. lookups: distinct keys of events. hits, misses: judged
     against the state at the start of the event. bypassed: lookups of absent keys that found no room and were served
-    without being kept. dropped: lookups that were not served at all. joined: misses whose read another request had
-    started. refused: misses that admission did not keep. compulsory: misses on a key never asked for before.
+    without being kept. dropped: lookups that a lossy mode did not serve with the expert's own record. joined: misses
+    whose read another request, or a staged prefetch, had started. adopted: misses whose read a staged prefetch had
+    done. refused: misses that admission did not keep. compulsory: misses on a key never asked for before.
     reloads: misses on a key that was resident before. collisions: misses on a key evicted earlier in the same pass.
     admissions: records that demand has made resident. evictions: residents displaced, booked at the victim's layer
     and the evicting phase. reads: records read for demand. bytes_read: their bytes.
@@ -33,6 +34,7 @@ class Row:
     bypassed: int = 0
     dropped: int = 0
     joined: int = 0
+    adopted: int = 0
     refused: int = 0
     compulsory: int = 0
     reloads: int = 0

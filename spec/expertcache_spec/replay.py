@@ -8,10 +8,14 @@ from typing import Any, Literal
 import attrs
 
 from expertcache_spec import SPEC_VERSION
-from expertcache_spec.errors import UnknownName, WrongState
+from expertcache_spec.errors import NeedsFuture, UnknownName, WrongState
 from expertcache_spec.eviction import Card, Form, Value, card, make
 from expertcache_spec.metrics import Counters, Row
+from expertcache_spec.misses import Losses, Lossy, Misses
 from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.prefetch import Prefetch, PrefetchCounts
+from expertcache_spec.prefetch.driver import Driver
+from expertcache_spec.prefetch.unstamped import Unstamped
 from expertcache_spec.residency import Residency, Settings, Step
 from expertcache_spec.trace import Event, Trace, sequential
 
@@ -25,12 +29,12 @@ def run_event(machine: Residency, event: Event) -> Step:
 
 
 def run_by_parts(machine: Residency, event: Event) -> Step:
-    """Select, complete every read, release; wave after wave where the event is served so."""
+    """Select, complete every read, those that prefetches began included, release; wave after wave where served so."""
     selection = first = machine.select(event)
     victims: list[Key] = list(first.victims)
     refused: list[Key] = list(first.refused)
     while True:
-        for key in selection.reads:
+        for key in (*selection.joined, *selection.reads):
             victims += machine.complete(key).victims
         ended = machine.release(selection.ticket)
         victims += ended.victims
@@ -58,6 +62,8 @@ class Manifest:
     settings: Settings
     tie_rule: str = "(layer, expert), after the policy's own order"
     optimum: str | None = None
+    prefetch: dict[str, Any] | None = None
+    misses: dict[str, Any] | None = None
 
 
 @attrs.frozen(slots=False)
@@ -67,6 +73,8 @@ class Result:
     counters: Counters
     manifest: Manifest
     warnings: tuple[str, ...] = ()
+    prefetch: PrefetchCounts | None = None
+    losses: Losses | None = None
 
     @property
     def total(self) -> Row:
@@ -89,8 +97,12 @@ class Replay:
     mode: Mode = "event"
     form: Form = "indexed"
     parameters: Mapping[str, Value] = attrs.field(factory=dict)
+    prefetch: Prefetch | None = None
+    misses: Misses | None = None
     machine: Residency = attrs.field(init=False)
     events: Sequence[Event] = attrs.field(init=False)
+    driver: Driver | None = attrs.field(default=None, init=False)
+    lossy: Lossy | None = attrs.field(default=None, init=False)
     _begun: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -98,8 +110,25 @@ class Replay:
             raise UnknownName(f"replay mode {self.mode!r}", where="replay", cure=f"one of {', '.join(MODES)}")
         self.card.complete(self.parameters)
         self.events = self.trace.events if self.mode == "event" else tuple(sequential(self.trace.events))
+        if self.misses is not None and self.misses.is_lossy:
+            self._check_lossy()
+            self.lossy = Lossy(self.misses, self.trace.geometry)
         policy = make(self.policy, self.form, self.events, self.parameters)
+        if self.prefetch is not None and not self.prefetch.stamps:
+            stamped, policy = policy, lambda: Unstamped(stamped())
         self.machine = Residency(self.trace.geometry, self.budget, policy, self.settings)
+        if self.prefetch is not None:
+            self.driver = Driver(self.machine, self.prefetch, self.events, run_event)
+
+    def _check_lossy(self) -> None:
+        if self.mode != "event":
+            raise UnknownName("a lossy mode in sequential replay", where="misses", cure="replay whole events")
+        if self.card.offline:
+            raise NeedsFuture(
+                f"policy {self.card.name} knows what the trace asks for, not what a lossy mode leaves of it",
+                where="misses",
+                cure="an online policy, or mode fetch",
+            )
 
     @property
     def card(self) -> Card:
@@ -110,8 +139,25 @@ class Replay:
         if self._begun:
             raise WrongState("this replay has run", where="replay", cure="make a new Replay; its machine starts cold")
         self._begun, machine = True, self.machine
-        for event in self.events:
-            yield run_event(machine, event)
+        if self.driver is None and self.lossy is None:
+            for event in self.events:
+                yield run_event(machine, event)
+        else:
+            for event in self.events:
+                yield self._serve(event)
+
+    def _serve(self, event: Event) -> Step:
+        """One event with its losses and prefetches."""
+        driver, served, lost = self.driver, event, list[Key]()
+        if self.lossy is not None:
+            resident = self.machine.part_of(event.layer).resident
+            served, lost = self.lossy.apply(
+                event, lambda key: key in resident or (driver is not None and driver.is_ready(key))
+            )
+        step = run_event(self.machine, served) if driver is None else driver.serve(served)
+        if lost:
+            self.machine.ledger.not_served(event, lost, sum(event.multiplicity(key) for key in lost))
+        return step
 
     def result(self) -> Result:
         """The counters as they stand, with the manifest and the warnings."""
@@ -128,8 +174,17 @@ class Replay:
             self.budget.bytes,
             self.settings,
             optimum=self._optimum() if found.offline else None,
+            prefetch=None if self.prefetch is None else self.prefetch.described(),
+            misses=None if self.misses is None else self.misses.described(),
         )
-        return Result(self.machine.counters, manifest, warnings_for(self.trace.geometry, self.budget, self.settings))
+        said = () if self.misses is None else self.misses.warnings()
+        return Result(
+            self.machine.counters,
+            manifest,
+            (*said, *warnings_for(self.trace.geometry, self.budget, self.settings)),
+            None if self.driver is None else self.driver.counts,
+            None if self.lossy is None else self.lossy.losses,
+        )
 
     def _optimum(self) -> str:
         """Which of the optima that share Belady's name this is."""
@@ -152,10 +207,12 @@ def replay(
     mode: Mode = "event",
     form: Form = "indexed",
     parameters: Mapping[str, Value] | None = None,
+    prefetch: Prefetch | None = None,
+    misses: Misses | None = None,
     watch: Callable[[Iterable[Step]], Iterable[Step]] = iter,
 ) -> Result:
     """Replay the whole trace and return its result; `watch` may wrap the steps, to draw progress or to stop."""
-    run = Replay(trace, policy, budget, settings or Settings(), mode, form, parameters or {})
+    run = Replay(trace, policy, budget, settings or Settings(), mode, form, parameters or {}, prefetch, misses)
     for _ in watch(run):
         pass
     return run.result()
@@ -217,6 +274,8 @@ def as_dict(result: Result) -> dict[str, Any]:
         **{name: value for name, value in attrs.asdict(total).items() if name not in head},
         "per_layer": {str(layer): attrs.asdict(row) for layer, row in result.counters.per_layer().items()},
         "per_phase": {str(phase): attrs.asdict(row) for phase, row in result.counters.per_phase().items()},
+        **({} if result.prefetch is None else {"prefetch": attrs.asdict(result.prefetch)}),
+        **({} if result.losses is None else {"losses": attrs.asdict(result.losses)}),
         "warnings": list(result.warnings),
         "manifest": attrs.asdict(result.manifest),
     }

@@ -41,8 +41,9 @@ class Event:
 
     layer: layer index. rows: token rows x up to top_k expert ids, each row ranked. stream: the request it belongs to.
     pass_index: the pass within that stream, from 0. phase: prefill, decode or verify. weights: final router weights,
-    shaped as rows. scores: full router scores, rows x experts. positions: token position of each row.
-    accepted: of a verify event, how many leading rows the verifier kept. recorded: what a real engine did.
+    shaped as rows. scores: full router scores, rows x experts. lookahead: for the next routed layers in turn, the
+    scores that their gates give on this event's hidden state, each rows x experts. positions: token position of each
+    row. accepted: of a verify event, how many leading rows the verifier kept. recorded: what a real engine did.
 
     Raises `InvalidTrace` where a row is empty, repeats an expert, or the shapes disagree.
     """
@@ -54,6 +55,7 @@ class Event:
     phase: Phase = "decode"
     weights: Matrix | None = None
     scores: Matrix | None = None
+    lookahead: tuple[Matrix, ...] | None = None
     positions: tuple[int, ...] | None = None
     accepted: int | None = None
     recorded: Recorded | None = None
@@ -120,7 +122,8 @@ def check_event(event: Event) -> None:
                 f"a row asks twice for one expert: {list(row)} (XC-TRACE-003)",
                 "a router's top-k is distinct; look for a doubled or concatenated row",
             )
-    for name, matrix in (("weights", event.weights), ("scores", event.scores)):
+    further = [("lookahead", matrix) for matrix in event.lookahead or ()]
+    for name, matrix in (("weights", event.weights), ("scores", event.scores), *further):
         if matrix is None:
             continue
         if len(matrix) != len(event.rows) or (
@@ -169,7 +172,8 @@ class TraceChecker:
                     f"expert id {max(row)}, the model has 0..{model.experts - 1} (XC-TRACE-003)",
                     "check the model's number of experts, and map physical replica ids to logical ones",
                 )
-        if event.scores is not None and any(len(line) != model.experts for line in event.scores):
+        full = (*(() if event.scores is None else (event.scores,)), *(event.lookahead or ()))
+        if any(len(line) != model.experts for matrix in full for line in matrix):
             raise _invalid(event, "scores are not one per expert", f"give {model.experts} scores for every row")
         want_pass, want_layer = self._expected(last)
         if (event.pass_index, event.layer) != (want_pass, want_layer):
@@ -266,6 +270,8 @@ def encode_event(event: Event) -> dict[str, object]:
     for name, matrix in (("weights", event.weights), ("scores", event.scores)):
         if matrix is not None:
             record[name] = [[float(value) + 0.0 for value in line] for line in matrix]  # 1 is 1.0, -0.0 is 0.0
+    if event.lookahead is not None:
+        record["lookahead"] = [[[float(x) + 0.0 for x in line] for line in matrix] for matrix in event.lookahead]
     for name in ("positions", "accepted"):
         if (value := getattr(event, name)) is not None:
             record[name] = value

@@ -24,7 +24,8 @@ VERSION = 1
 
 _HEADER = {"format", "version", "name", "about", "geometry"}
 _GEOMETRY = {"layers", "experts", "top_k", "record_bytes", "routed"}
-_EVENT = {"stream", "pass", "phase", "layer", "experts", "weights", "scores", "positions", "accepted", "recorded"}
+_EVENT = {"stream", "pass", "phase", "layer", "experts", "weights", "scores", "lookahead", "positions",
+          "accepted", "recorded"}  # fmt: skip
 
 
 @attrs.frozen(slots=False)
@@ -96,6 +97,7 @@ def decode_event(record: object, where: str) -> Event:
             record["layer"], tuple(_ints(row, "experts", where) for row in _list(record["experts"], "experts", where)),
             record["stream"], record["pass"], record["phase"],
             weights=_matrix(record, "weights", where), scores=_matrix(record, "scores", where),
+            lookahead=_lookahead(record, where),
             positions=None if positions is None else _ints(positions, "positions", where),
             accepted=record.get("accepted"), recorded=None if recorded is None else _recorded(recorded, where),
         )  # fmt: skip
@@ -187,6 +189,14 @@ def _matrix(record: Mapping[str, Any], name: str, where: str) -> tuple[tuple[flo
     if any(type(item) not in (int, float) for row in rows for item in row):
         raise InvalidTrace(f"{name} holds something that is no number", where=where, cure="write finite numbers only")
     return tuple(tuple(float(item) for item in row) for row in rows)
+
+
+def _lookahead(record: Mapping[str, Any], where: str) -> tuple[tuple[tuple[float, ...], ...], ...] | None:
+    if record.get("lookahead") is None:
+        return None
+    matrices = _list(record["lookahead"], "lookahead", where)
+    found = [_matrix({"lookahead": each}, "lookahead", where) for each in matrices]
+    return tuple(matrix or () for matrix in found)
 
 
 def _recorded(value: object, where: str) -> Recorded:

@@ -63,6 +63,8 @@ def test_a_result_names_everything_that_it_depends_on() -> None:
         "settings": settings,
         "tie_rule": "(layer, expert), after the policy's own order",
         "optimum": None,
+        "prefetch": None,
+        "misses": None,
     }
 
 

@@ -43,6 +43,8 @@ def columns(trace: Trace) -> dict[str, Any]:
     lists["ids"].append(0)
     lists["header"] = list(json.dumps(encode_header(Header(trace.geometry, trace.name, trace.about))).encode())
     for event in trace.events:
+        if event.lookahead is not None:
+            raise InvalidTrace("the bulk form has no lookahead scores", where=trace.name, cure="write the text form")
         _append(lists, event)
     try:
         return {name: np.array(lists[name], dtype=kind) for name, kind in COLUMNS.items()}

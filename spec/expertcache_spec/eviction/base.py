@@ -52,6 +52,10 @@ class Policy:
         """A key takes a slot: a demand miss, a seed or a prefetch."""
         raise NotImplementedError
 
+    def prefetch(self, key: Key, now: int) -> None:
+        """A prefetch takes a slot: an `insert`, unless a policy treats it otherwise."""
+        self.insert(key, now)
+
     def misses(self, keys: Sequence[Key]) -> None:
         """What the event is about to load, in router order, after its hits and before any victim."""
 

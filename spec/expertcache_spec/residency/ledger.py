@@ -120,6 +120,21 @@ class Ledger:
         row.admissions += admitted
         row.refused += refused
 
+    def spared(self, event: Event, key: Key, size: int, *, late: bool) -> None:
+        """Book that a staged prefetch has done, or is doing (`late`), a read that was booked on demand."""
+        row = self._row_of(event, key)
+        row.reads -= 1
+        row.bytes_read -= size
+        row.joined += late
+        row.adopted += not late
+
+    def not_served(self, event: Event, keys: Collection[Key], selections: int) -> None:
+        """Book lookups that a lossy mode does not serve, with how many selections they were (XC-MISS-002)."""
+        row = self.row(event)
+        row.lookups += len(keys)
+        row.dropped += len(keys)
+        row.selections += selections
+
     def not_kept(self, event: Event, key: Key) -> None:
         """Book that a record which the event had admitted was declined after all (room `retain`)."""
         row = self._row_of(event, key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
@@ -16,6 +16,7 @@ from expertcache_spec.residency.reading import Reading
 from expertcache_spec.residency.room import Partition
 from expertcache_spec.residency.settings import ResetScope
 from expertcache_spec.residency.state import Flight, Origin
+from expertcache_spec.trace import Event
 
 PrefetchOutcome = Literal["started", "resident", "in-flight", "refused"]
 
@@ -113,6 +114,30 @@ class Residency(Reading):
         self.ledger.speculative.add(key)
         return "started"
 
+    def vacate(self, key: Key, event: Event, may_go: Callable[[Key], bool]) -> tuple[Key, ...]:
+        """Make room for a prefetch of `key`: evict the policy's victims, if each of them `may_go` (XC-PREFETCH-008).
+
+        Nothing leaves when one of them may not, or when there is room or the key is there already. What is held stays,
+        and so do the keys of `event`, which is executing: the evictions are booked to it.
+        """
+        part, size = self.part_of(key.layer), self.size(key.layer)
+        if part.has(key) or not part.holds_alone(1, size):
+            return ()
+        going: list[Key] = []
+        held, freed = {*part.holds, *event.keys}, 0
+        while part.over(1 - len(going), size - freed):
+            victim = part.policy.victim(held, key)
+            if victim is None or not may_go(victim):
+                return ()
+            going.append(victim)
+            held.add(victim)
+            freed += part.size_of(victim)
+        for victim in going:
+            self.drop(part, victim)
+            self.ledger.evicted(victim, event)
+        self.recent = (part,)
+        return tuple(going)
+
     def _install(self, key: Key, origin: Origin) -> bool:
         part, size = self.part_of(key.layer), self.size(key.layer)
         self.recent = (part,)
@@ -120,7 +145,7 @@ class Residency(Reading):
             return False
         part.take(key, size)
         self.usage.keep_peak()
-        part.policy.insert(key, self.stamp(1))
+        (part.policy.prefetch if origin == "prefetch" else part.policy.insert)(key, self.stamp(1))
         part.hold(key)
         self.flights[key] = Flight([], origin)
         return True

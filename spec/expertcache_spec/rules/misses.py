@@ -1,5 +1,51 @@
-"""Rules of the misses part of the specification."""
+"""Rules of chapter `misses`: fetching, and what is done instead."""
 
 from expertcache_spec.rules import Rule
 
-RULES: tuple[Rule, ...] = ()
+_D = "expertcache_spec.misses.decisions:"
+_L = "expertcache_spec.misses.lossy:"
+
+RULES = (
+    Rule("XC-MISS-001", "MUST",
+         "Every miss is fetched unless a lossy mode is asked for; a lossy result says so in its manifest and its warnings.",
+         "The size of a cache must not change the output, and what does must be labelled.",
+         "slotstream; mlx-lm #1438", _L + "Misses"),
+    Rule("XC-MISS-002", "MUST",
+         "A lookup that is not served with the expert's own record is counted as dropped, and touches nothing.",
+         "Skipped experts that count as hits, or not at all, make a lossy mode look like a better cache.",
+         "BigMoeOnEdge --drop-cold-experts", "expertcache_spec.residency.ledger:Ledger.not_served"),
+    Rule("XC-MISS-003", "MUST",
+         "A token's top expert is never dropped, substituted or read in low precision.",
+         "", "BigMoeOnEdge; arXiv 2412.00099", _D + "top"),
+    Rule("XC-MISS-004", "MUST",
+         "Only absent experts are dropped: by weight those below factor / k, by rank those from a declared rank on, counted from 1; a record that another token of the event needs is read and serves all.",
+         "", "BigMoeOnEdge; SpecMD", _D + "light"),
+    Rule("XC-MISS-005", "MUST",
+         "The weights that are left are scaled to sum to what all of them summed to.",
+         "", "BigMoeOnEdge", _D + "renormalised"),
+    Rule("XC-MISS-006", "MUST",
+         "A substitute is resident, asked for by nobody in the row, used once, and scores no more than the tolerance below the expert that it replaces; the best one is taken, and none where none is near.",
+         "Substitution without a bound fails on every task measured.",
+         "SpecMD, after arXiv 2508.18983", _D + "substituted"),
+    Rule("XC-MISS-007", "MUST",
+         "Precision follows the weight of the better-ranked experts of the token: in full up to one bound, low up to another, none beyond; low-precision reads are counted apart and not kept.",
+         "", "HOBBIT (arXiv 2411.01433)", _D + "precisions"),
+    Rule("XC-MISS-008", "MUST",
+         "Cache-aware rerouting chooses by biased scores and weighs by the original ones; which delta the bias multiplies is declared.",
+         "Three definitions of delta share a name.",
+         "arXiv 2412.00099; SpecMD; BigMoeOnEdge", _D + "rerouted"),
+    Rule("XC-MISS-009", "MUST",
+         "A run-time k serves the first k experts of each row, in every phase; the others are dropped whether or not they are resident.",
+         "", "MoE-PHDS (arXiv 2509.23012)", _D + "fewer"),
+    Rule("XC-MISS-010", "MUST",
+         "An open-loop replay of rerouting is refused, or marked invalid where it is insisted on.",
+         "It changes the trace that it replays.",
+         "mlx-lm #1438", _L + "Misses"),
+    Rule("XC-MISS-011", "MUST",
+         "Dropping, substituting, low precision and rerouting leave prompts and verification alone: they act on decode only.",
+         "", "BigMoeOnEdge --drop-cold-experts", _L + "Lossy.apply"),
+    Rule("XC-MISS-012", "MUST",
+         "A mode that decides by weights or scores refuses a trace without them, and no lossy mode replays key by key or under a policy that knows the future.",
+         "NaN and absent weights pass every threshold.",
+         "BigMoeOnEdge@cd24c33", _L + "Lossy"),
+)  # fmt: skip
