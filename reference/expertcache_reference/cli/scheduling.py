@@ -1,0 +1,64 @@
+"""What `whatif` and `timeline` share: options, the disciplines asked for, the replay that gives loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from expertcache_reference.cli import options
+from expertcache_reference.cli.console import load, tracked, warn
+from expertcache_reference.timeline.hardware import Hardware
+from expertcache_spec.replay import Replay
+from expertcache_spec.schedule import Discipline, Load, loads, parse_discipline
+from expertcache_spec.trace import Event
+
+HardwareFile = Annotated[
+    str, typer.Option("--hardware", metavar="FILE", help="A hardware file (TOML), or builtin:NAME.")
+]
+Policy = Annotated[str | None, typer.Option("--policy", help="The eviction policy.")]
+SizeBudget = Annotated[str | None, typer.Option("--budget", metavar="SIZE", help="Bytes, as 4000MiB or 4GB.")]
+Slots = Annotated[int | None, typer.Option("--slots", help="Records; with --budget the tighter wins.")]
+Disciplines = Annotated[
+    str | None,
+    typer.Option("--disciplines", metavar="D[,D...]", help="sync, split:N, staged[:N], pipelined[:N], free."),
+]
+MinTokens = Annotated[int, typer.Option("--min-tokens", help="Decode tokens before anything but sync; ds4: 4.")]
+MinEntries = Annotated[int, typer.Option("--min-entries", help="Resident records before anything but sync; ds4: 1024.")]
+
+
+def disciplines(text: str | None, top_k: int, tokens: int = 0, entries: int = 0) -> list[Discipline]:
+    """The disciplines asked for, by default each of them, split at each threshold that can be taken."""
+    every = ["sync", *(f"split:{t}" for t in range(top_k - 1, 0, -1)), "staged", "pipelined", "free"]
+    return [
+        parse_discipline(name, tokens=tokens, entries=entries) for name in (options.listed(text) if text else every)
+    ]
+
+
+def prepared(
+    source: str,
+    policy: str | None,
+    slots: int | None,
+    size: str | None,
+    scope: str | None,
+    profile: str | None,
+    record_bytes: str | None,
+) -> Replay:
+    """The replay, ready to run, its warnings said."""
+    spelled, (limit, _) = options.policy(policy, profile), options.budget(slots, size)
+    chosen = options.settings(profile, scope=scope)
+    trace, notes = load(source, record_bytes, drop_weights=True)
+    for layer in trace.geometry.routed:
+        trace.geometry.size(layer)  # times need bytes: refuse before the replay, not after it
+    run = Replay(trace, spelled.card, limit, chosen, parameters=spelled.parameters)
+    warn([*run.result().warnings, *notes])
+    return run
+
+
+@contextmanager
+def replayed(run: Replay, hardware: Hardware) -> Iterator[Iterator[tuple[Event, Load]]]:
+    """The events of the replay with their loads, with progress."""
+    with tracked(loads(run), len(run.events), f"replaying for {hardware.name}") as pairs:
+        yield pairs

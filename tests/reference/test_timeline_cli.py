@@ -1,0 +1,108 @@
+"""`expertcache whatif` and `expertcache timeline`, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from expertcache_reference.traces import write_trace
+from expertcache_spec.trace import decode_trace
+
+from .files import GEMMA
+from .running import run, run_json
+
+ON = ("--hardware", "builtin:ds4-m5-pro", "--policy", "lru", "--budget", "4000MiB")
+
+
+@pytest.mark.rule("XC-SCHED-022", "XC-SCHED-008")
+def test_whatif_gives_every_discipline_and_threshold_with_its_parts() -> None:
+    found = run_json("whatif", GEMMA, *ON)
+    rows = {row["discipline"]: row for row in found["rows"]}
+    assert list(rows) == ["sync", *(f"split:{t}" for t in (5, 4, 3, 2, 1)), "staged", "pipelined", "free"]
+    for row in rows.values():
+        assert row["makespan"] == row["compute"] + row["overhead"] + row["exposed"]
+        assert row["read_wall"] == row["exposed"] + row["hidden"]
+    times = [rows[f"split:{t}"]["makespan"] for t in (1, 2, 3, 4, 5)]
+    assert times == sorted(times)
+    assert rows["free"]["makespan"] < rows["pipelined"]["makespan"] < times[0] < times[-1] < rows["sync"]["makespan"]
+    assert len({row["read_wall"] for name, row in rows.items() if name.startswith("s") and name != "staged"}) == 1
+    assert found["manifest"]["policy"] == "lru"
+    assert found["hardware"]["storage"]["workers"] == 9
+
+
+def test_whatif_prints_a_table_of_milliseconds_a_token() -> None:
+    ran = run("whatif", GEMMA, *ON, "--disciplines", "sync,split:2", "--min-tokens", "4")
+    assert ran.code == 0
+    assert "tokens of" in ran.out
+    assert [line.split()[1] for line in ran.out.splitlines() if line.startswith("│")] == ["sync", "split:2"]
+
+
+def test_fewer_slots_are_slower() -> None:
+    speeds = [
+        run_json("whatif", GEMMA, "--hardware", "builtin:ds4-m5-pro", "--policy", "lru", "--slots", slots,
+                 "--disciplines", "sync")["rows"][0]["makespan"]
+        for slots in (400, 1600)
+    ]  # fmt: skip
+    assert speeds[0] > speeds[1]
+
+
+def test_timeline_writes_a_trace_of_a_token_for_perfetto(tmp_path: Path) -> None:
+    target = tmp_path / "token.json"
+    found = run_json("timeline", GEMMA, *ON, "--pass", "3", "--disciplines", "sync,pipelined", "--to", target)
+    assert [row["discipline"] for row in found["rows"]] == ["sync", "pipelined"]
+    slices = [event for event in json.loads(target.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert sum(event["name"].startswith("route") and event["pid"] == 1 for event in slices) == 30
+    refused = run("timeline", GEMMA, *ON, "--pass", "3", "--to", target)
+    assert (refused.code, "the file exists" in refused.err) == (2, True)
+    assert run("timeline", GEMMA, *ON, "--pass", "3", "--layer", "4", "--to", target, "--force").code == 0
+    assert len(json.loads(target.read_text())["traceEvents"]) < len(slices)
+
+
+def test_timeline_draws_a_layer(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="charts are in the extra `plot`")
+    png, svg = tmp_path / "layer.png", tmp_path / "layer.svg"
+    ran = run("timeline", GEMMA, *ON, "--pass", "2", "--layer", "3", "--to", png, "--to", svg)
+    assert ran.code == 0, ran.err
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in svg.read_text()
+
+
+def test_without_matplotlib_no_file_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ran = run("timeline", GEMMA, *ON, "--layer", "0", "--to", tmp_path / "a.json", "--to", tmp_path / "a.png")
+    assert ran.code == 2
+    assert "pip install 'expertcache[plot]'" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--pass", "100000"), "has 129 passes"),
+        (("--layer", "30"), "layers are"),
+        (("--stream", "9"), "has 0 passes"),
+        (("--to", "picture.gif"), "one of .png, .svg, .json"),
+        (("--disciplines", "spilt"), "one of sync, split"),
+        (("--hardware", "builtin:abacus"), "builtin:ds4-m5-pro"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+    ran = run("timeline", GEMMA, *ON, *arguments)
+    assert ran.code == 2
+    assert said in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_times_need_the_size_of_a_record(tmp_path: Path) -> None:
+    trace = tmp_path / "tiny.jsonl"
+    write_trace(decode_trace([[0, 1], [1, 2]], record_bytes=None), trace)
+    ran = run("whatif", trace, "--hardware", "builtin:ds4-m5-pro", "--policy", "lru", "--slots", "2")
+    assert ran.code == 2
+    assert "record size" in ran.err
+    assert run_json("whatif", trace, "--hardware", "builtin:ds4-m5-pro", "--policy", "lru", "--slots", "2",
+                    "--record-bytes", "300")["tokens"] == 2  # fmt: skip
