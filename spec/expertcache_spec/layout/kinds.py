@@ -127,7 +127,7 @@ def overlay(layout: Layout, layer: int, part: str) -> tuple[Extent, ...]:
     found: list[Extent] = []
     for expert in range(layout.shape.experts):
         key = Key(layer, expert)
-        found += pieces(layout.extents[key], *layout.part(key, part))
+        found += pieces(layout.place(key), *layout.part(key, part))
     return tuple(found)
 
 

@@ -41,7 +41,7 @@ def coalesce(extents: Sequence[Extent], gap: int = 0, most: int | None = None) -
 
 def reads_of(layout: Layout, keys: Iterable[Key], gap: int = 0, most: int | None = None) -> list[Read]:
     """The requests that fetch the records; none for those of resident layers."""
-    wanted = [extent for key in keys if key.layer not in layout.resident for extent in layout.extents[key]]
+    wanted = [extent for key in keys if key.layer not in layout.resident for extent in layout.place(key)]
     return coalesce(wanted, gap, most)
 
 
