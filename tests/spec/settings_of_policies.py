@@ -10,6 +10,19 @@ VARIATIONS: dict[str, tuple[str, dict[str, Value]]] = {
     "least-stale-overdue": ("least-stale", {"order": "overdue", "prefetch_marks_current": False, "keeps_unused": True}),
     "score-all": ("score", {"counts": "all", "accumulate": "mean", "halve_every": 2}),
     "probability-visits-finemoe": ("probability-visits", {"truncate": True, "ties": "scan", "visits": "resident"}),
+    "lfu-aged-tokens": ("lfu-aged", {"every": 2, "places": 3, "clock": "tokens"}),
+    "lfu-aged-lookups": ("lfu-aged", {"every": 5, "clock": "lookups"}),
+    "lfru-by-key": ("lfru", {"clock": "passes", "ties": "key"}),
+    "lfru-heat-fast": ("lfru-heat", {"every": 3, "oldest": 3, "clock": "events"}),
+    "lfru-heat-by-key": ("lfru-heat", {"every": 0, "oldest": 2, "ties": "key"}),
+    "heat-lru-one": ("heat-lru", {"hot": 1}),
+    "heat-lru-literal": ("heat-lru", {"hot": 0, "zero": "literal"}),
+    "class-lru-fast": ("class-lru", {"half_life": 3, "classes": 3, "clock": "events", "ties": "high"}),
+    "window-passes": ("window", {"window": 2, "clock": "passes"}),
+    "window-recency": ("window", {"window": 2, "inside": "recency"}),
+    "static-keys": ("static", {"keys": "0.0-1+*.3"}),
+    "static-by-key": ("static", {"keys": "*.1-2", "rest": "key"}),
+    "random-seven": ("random", {"seed": 7}),
 }
 """Name of the setting to the policy and the parameters that differ from its defaults; one line each."""
 
