@@ -80,6 +80,8 @@ def _clauses(program: Program, right: Life, wrong: Life) -> Iterator[str]:
             yield "XC-EVICT-021"
         yield "XC-EVICT-022" if wrong.touched > right.touched else "XC-EVICT-020"
     if policy == "lfu":
+        if 15 <= right.requests < wrong.requests:
+            yield "XC-EVICT-033"
         if right.requests == wrong.requests:
             yield "XC-EVICT-032"
         if wrong.evicted:

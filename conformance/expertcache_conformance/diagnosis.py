@@ -13,19 +13,10 @@ from typing import NamedTuple
 from expertcache_conformance import clauses
 from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Oracle
+from expertcache_conformance.features import REFUSALS
 from expertcache_conformance.program import Operation, Program, show
 from expertcache_spec.model import Key
 from expertcache_spec.residency import Residency
-
-REFUSALS = {
-    "event-too-large": "XC-RES-012",
-    "must-wait": "XC-RES-024",
-    "no-victim": "XC-RES-024",
-    "still-in-use": "XC-RES-022",
-    "invalid-budget": "XC-RES-011",
-    "invalid-model": "XC-TRACE-003",
-}
-"""Error code to the rule that demands, or forbids, the refusal."""
 
 OF_OPERATION = {
     "complete": "XC-RES-015",
@@ -85,6 +76,13 @@ def diagnose(program: Program, expected: Answer, got: Answer) -> Verdict:
     return _of_policy(case)
 
 
+def of_hits(program: Program, expected: Answer, got: Answer) -> Verdict:
+    """The rule of a cache that reports hits only, once something had to be evicted: the policy's own."""
+    wrong = sorted(expected.hits ^ got.hits)
+    note = f"whether {' '.join(map(show, wrong))} is resident differs; victims are not reported"
+    return Verdict(card_of(program.config.policy).rule, note, of_policy=True)
+
+
 class Case:
     """One difference: the program, its last operation, the machine before it, and both answers."""
 
@@ -136,6 +134,9 @@ def _why_absent(case: Case, key: Key) -> str:
     """The rule by which the key is absent: what happened to it last."""
     if key in case.before.flights:
         return "XC-RES-015"
+    if not any(key in (o.keys or ()) or o.key == key or (o.event is not None and key in o.event.keys)
+               for o in case.program.operations[:-1]) and case.before.residents():  # fmt: skip
+        return "XC-MODEL-001"
 
     def removes(operation: Operation) -> bool:
         failed = operation.op == "fail" and operation.key == key

@@ -13,13 +13,14 @@ import attrs
 
 from expertcache_conformance.adapters import Config, Implementation, PolicyAlone
 from expertcache_conformance.adapters.claims import card_of
+from expertcache_conformance.answers import Answer, Malformed, Oracle, subject_of
 from expertcache_conformance.hunt import VOLUME, search, seeded, shorten, survey
-from expertcache_conformance.judge import Violation
+from expertcache_conformance.judge import LUCK, Violation
 from expertcache_conformance.program import Program, steps
 from expertcache_conformance.scenarios import Scenario
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.model import Budget, Geometry
-from expertcache_spec.residency.settings import SETTINGS
+from expertcache_spec.residency.settings import SETTINGS, Settings
 from expertcache_spec.trace import Trace, sequential
 from expertcache_spec.traceformat import decode
 
@@ -38,6 +39,20 @@ class RulesBroken(AssertionError):
     def __init__(self, violations: Iterable[Violation]) -> None:
         self.violations = sorted(violations, key=lambda violation: violation.rule)
         super().__init__("\n\n".join(violation.text() for violation in self.violations))
+
+
+TELLING = 3
+"""Seeded programs on which two values of a setting must differ before a test may speak about the setting."""
+
+
+def _changed(settings: Settings, name: str, value: str) -> Settings:
+    changes: dict[str, Any] = {name: value}
+    return attrs.evolve(settings, **changes)
+
+
+def _outcome(program: Program, settings: Settings) -> list[Answer]:
+    oracle = Oracle(attrs.evolve(program.config, settings=settings))
+    return [oracle.apply(operation) for operation in program.operations]
 
 
 @cache
@@ -125,6 +140,24 @@ class Examination:
             if value is not None and (value > limit if name.startswith("max") else value < limit):
                 raise NotClaimed(f"{name} {limit}: this test needs {value}")
 
+    def telling(self, setting: str, value: str, scenario: Scenario, **shape: Any) -> Config:
+        """A configuration with the value of a setting under the first claimed policy to which it makes a difference.
+
+        A difference: on the scenario's seeded programs the specification answers otherwise under another value, at
+        least `TELLING` times. Raises `NotClaimed` when no claimed policy tells the values apart.
+        """
+        for policy in self.implementation.profile.claims:
+            config = self.config(policy, settings={setting: value}, **shape)
+            others = [_changed(config.settings, setting, other) for other in SETTINGS[setting] if other != value]
+            told = sum(
+                _outcome(program, config.settings) != _outcome(program, other)
+                for program in seeded(scenario, config, VOLUME)
+                for other in others
+            )
+            if told >= TELLING:
+                return config
+        raise NotClaimed(f"{setting} {value} with a policy to which it makes a difference")
+
     def for_policy(self, program: Program) -> Program:
         """The program under the policy that is examined by itself; under its own policy for an implementation."""
         if not isinstance(self.implementation.target, PolicyAlone):
@@ -150,6 +183,20 @@ class Examination:
                 ran += more
             self._note(ran, broken, found)
         self._conclude(found)
+
+    def repeat(self, program: Program, times: int = 1) -> None:
+        """Run the program on two fresh caches, `times` times; `RulesBroken` where their answers differ."""
+        for _ in range(0 if self.dry else times):
+            first, second = (subject_of(self.implementation, program.config) for _ in range(2))
+            self.programs += 1
+            for index, operation in enumerate(program.operations):
+                try:
+                    one, two = first.apply(operation), second.apply(operation)
+                except Malformed:
+                    break  # another test's finding
+                if one != two:
+                    witness = attrs.evolve(program, operations=program.operations[: index + 1])
+                    raise RulesBroken([Violation(LUCK, witness, one, two, "two fresh caches differ")])
 
     def exhaust(self, programs: Iterable[Program], *, keep: bool = False) -> None:
         """Run every program, the short ones first; `keep` leaves a failing one as it is."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import attrs
 
 from expertcache_conformance.adapters import Config, Implementation
-from expertcache_conformance.answers import Answer, Crashed, Malformed, oracle_of, subject_of
+from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, oracle_of, subject_of
 from expertcache_conformance.program import Program
 from expertcache_conformance.suspects import claim, corpus
 from expertcache_spec.model import Budget, Geometry
@@ -29,9 +29,20 @@ OF_FEATURE = {
 """Operation to the rule that is broken when it is what makes the difference, the particular before the general."""
 
 
+REFUSALS = {
+    "event-too-large": "XC-RES-012",
+    "must-wait": "XC-RES-024",
+    "no-victim": "XC-RES-024",
+    "still-in-use": "XC-RES-022",
+    "invalid-budget": "XC-RES-011",
+    "invalid-model": "XC-TRACE-003",
+}
+"""Error code to the rule that demands, or forbids, the refusal."""
+
+
 def blame(program: Program, implementation: Implementation) -> str | None:
     """The rule of the feature without which the implementation answers as the specification does; None if none is."""
-    present = [*_operations(program), *_of_budget(program.config)]
+    present = [*_operations(program), *_refusals(program), *_of_budget(program.config)]
     if not present or not right_on_plain_passes(implementation, program.config):
         return None
     for rule, without in present:
@@ -50,6 +61,15 @@ def _operations(program: Program) -> Iterator[tuple[str, Program]]:
             dropped = ("pin", "unpin") if kind == "pin" else (kind,)
             kept = [o for o in program.operations if o.op not in dropped]
         yield OF_FEATURE[kind], attrs.evolve(program, operations=tuple(kept))
+
+
+def _refusals(program: Program) -> Iterator[tuple[str, Program]]:
+    """For each kind of refusal before the last operation, the program without the operations that are refused so."""
+    oracle = Oracle(program.config)
+    errors = [oracle.apply(operation).error for operation in program.operations]
+    for error in dict.fromkeys(error for error in errors[:-1] if error in REFUSALS):
+        kept = [o for o, its in zip(program.operations[:-1], errors, strict=False) if its != error]
+        yield REFUSALS[str(error)], attrs.evolve(program, operations=(*kept, program.operations[-1]))
 
 
 def _of_budget(config: Config) -> Iterator[tuple[str, None]]:

@@ -10,8 +10,8 @@ import attrs
 
 from expertcache_conformance import diagnosis, features
 from expertcache_conformance.adapters import Implementation
-from expertcache_conformance.answers import KEY_FIELDS, Answer, Malformed, oracle_of, subject_of
-from expertcache_conformance.program import Program
+from expertcache_conformance.answers import Answer, Malformed, Oracle, oracle_of, subject_of
+from expertcache_conformance.program import Operation, Program
 from expertcache_conformance.suspects import claim, identify
 from expertcache_spec.rules import RULES
 
@@ -83,6 +83,8 @@ def judge(program: Program, implementation: Implementation) -> Violation | None:
             except Malformed as error:
                 return Violation("XC-CONF-001", _up_to(program, index), expected, Answer(), str(error))
             got = _as_claimed(expected, got, implementation)
+            if not victims:
+                expected, got = _hits_only(expected, operation), _hits_only(got, operation)
             if differs(expected, got, victims):
                 return Violation(*_name(_up_to(program, index), expected, got, implementation))
     except KeyError as error:
@@ -98,13 +100,29 @@ def _name(
     witness: Program, expected: Answer, got: Answer, implementation: Implementation
 ) -> tuple[str, Program, Answer, Answer, str]:
     """The rule that the difference breaks, with the note that says why, as the fields of a violation."""
-    verdict = diagnosis.diagnose(witness, expected, got)
+    if not implementation.profile.victims and expected.hits != got.hits and pressed(witness):
+        verdict = diagnosis.of_hits(witness, expected, got)
+    else:
+        verdict = diagnosis.diagnose(witness, expected, got)
     rule, note = verdict.rule, verdict.note
     if verdict.of_policy and (suspect := known_as(implementation, witness)) is not None:
         rule, note = suspect[0], f"{note}; every answer {suspect[1]}"
     elif verdict.indirect and (feature := features.blame(witness, implementation)) is not None:
         rule = feature
     return rule, witness, expected, got, note
+
+
+def _hits_only(answer: Answer, operation: Operation) -> Answer:
+    """What is left of an answer when victims are not reported: hits, and everything else that was asked for."""
+    asked = frozenset(operation.event.keys) if operation.event is not None and not answer.error else frozenset()
+    return Answer(hits=answer.hits, misses=asked - answer.hits, error=answer.error)
+
+
+def pressed(program: Program) -> bool:
+    """Whether the specification has evicted, or not kept, anything before the last operation."""
+    oracle = Oracle(program.config)
+    answers = [oracle.apply(operation) for operation in program.operations[:-1]]
+    return any(answer.victims or answer.refused or answer.bypassed for answer in answers)
 
 
 _IDENTIFIED: dict[tuple[object, ...], tuple[str, str] | None] = {}
@@ -128,6 +146,4 @@ def _as_claimed(expected: Answer, got: Answer, implementation: Implementation) -
     filled = {name: getattr(expected, name) for name in ("reads", "joined") if not getattr(got, name)}
     if implementation.profile.replay == "sequential":
         filled |= {"reads": expected.reads, "joined": expected.joined}
-    if not implementation.profile.victims:
-        filled |= {name: getattr(expected, name) for name in KEY_FIELDS if name != "hits"}
     return attrs.evolve(got, **filled)

@@ -70,6 +70,15 @@ def long_counts(config: Config, choose: Choose) -> Program:
     return steps(config, tuple(Event(model.routed[0], ((expert,),)) for expert in events))
 
 
+def ceilings(config: Config, choose: Choose) -> Program:
+    """Two keys asked for more often than a few bits can count, then a rival: the less often asked for must go."""
+    model = config.geometry
+    times = (1 << (4 + choose(5))) - 1
+    rivals = [2 + choose(model.experts - 2) for _ in range(3)]
+    events = [0] * (times + 1 + choose(3)) + [1] * times + rivals
+    return steps(config, tuple(Event(model.routed[0], ((expert,),)) for expert in events))
+
+
 def leases(config: Config, choose: Choose) -> Program:
     """Several events outstanding at once, reads ending in any order, now and then a failed one."""
     return _interleaved(config, choose, ("select", "complete", "release"))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import attrs
 
 from expertcache_conformance.adapters import Config, Implementation
+from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, subject_of
 from expertcache_conformance.program import Program
 from expertcache_conformance.scenarios import long_counts, pressure
-from expertcache_spec.eviction import Declarative
-from expertcache_spec.eviction.base import Order
+from expertcache_spec.eviction import POLICIES, Card, Value, make
 from expertcache_spec.eviction.variants import VARIANTS
+from expertcache_spec.identify import values_to_try
 from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.residency import Residency, Settings
 
@@ -33,15 +34,24 @@ def suspects(config: Config) -> Iterator[Suspect]:
     """Everything that differs from `config` in one sentence."""
     for variant in VARIANTS:
         if variant.policy == config.policy:
-            yield variant.rule, variant.words, partial(_keeping, variant.order)
-    for rule, name, other in SETTING_SUSPECTS:
-        value = other[getattr(config.settings, name)]
-        changes: dict[str, Any] = {name: value}
-        yield rule, f"has {name} {value}", partial(_with_settings, attrs.evolve(config.settings, **changes))
+            yield variant.rule, variant.words, partial(_under, variant.card, config.parameters)
+    for rule, name, opposite in SETTING_SUSPECTS:
+        chosen = opposite[getattr(config.settings, name)]
+        changes: dict[str, Any] = {name: chosen}
+        yield rule, f"has {name} {chosen}", partial(_with_settings, attrs.evolve(config.settings, **changes))
+    claimed = card_of(config.policy)
+    for parameter in claimed.parameters:
+        for value in values_to_try(parameter):
+            turned = {**config.parameters, parameter.name: value}
+            yield claimed.rule, f"has {parameter.name} {value}", partial(_under, claimed, turned)
+    for other in POLICIES.values():
+        if other is not claimed and not other.offline:
+            yield claimed.rule, f"is {other.name}", partial(_under, other, other.complete())
 
 
-def _keeping(order: Order, config: Config) -> Oracle:
-    return Oracle(config, Residency(config.geometry, config.budget, lambda: Declarative(order), config.settings))
+def _under(card: Card, parameters: Mapping[str, Value], config: Config) -> Oracle:
+    policy = make(card, parameters=parameters)
+    return Oracle(config, Residency(config.geometry, config.budget, policy, config.settings))
 
 
 def _with_settings(settings: Settings, config: Config) -> Oracle:

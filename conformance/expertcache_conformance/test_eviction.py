@@ -9,7 +9,14 @@ import pytest
 
 from expertcache_conformance.examination import OWN, Examination
 from expertcache_conformance.hunt import seeded
-from expertcache_conformance.scenarios import endurance, every_sequence, every_set_sequence, long_counts, passes
+from expertcache_conformance.scenarios import (
+    ceilings,
+    endurance,
+    every_sequence,
+    every_set_sequence,
+    long_counts,
+    passes,
+)
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.rules import RULES
 
@@ -72,6 +79,12 @@ def test_generated_passes_by_layer(exam: Examination, policy: str) -> None:
 def test_long_counts(exam: Examination, policy: str) -> None:
     shapes = [c for slots in (2, 3) for c in exam.configs(policy, slots=slots, layers=1, top_k=1)]
     exam.hunt(long_counts, *shapes, volume=60 if policy in WHOLE else 15)
+
+
+@pytest.mark.rule("XC-EVICT-033")
+def test_counts_pass_every_power_of_two_up_to_512(exam: Examination) -> None:
+    configs = exam.configs("lfu", slots=2, layers=1, top_k=1)
+    exam.exhaust(chain.from_iterable(seeded(ceilings, config, 12) for config in configs))
 
 
 @policies

@@ -4,7 +4,7 @@ import pytest
 
 from expertcache_conformance import scenarios
 from expertcache_conformance.examination import Examination
-from expertcache_conformance.scenarios import passes
+from expertcache_conformance.scenarios import passes, pressure
 
 
 @pytest.mark.rule("XC-RES-001", "XC-RES-005", "XC-EVICT-003")
@@ -33,14 +33,14 @@ def test_the_budget_is_used_and_never_exceeded(exam: Examination) -> None:
 @pytest.mark.parametrize("touch", ["router", "hits_first"])
 def test_recency_inside_an_event_follows_the_touch_order(exam: Examination, touch: str) -> None:
     exam.events_only()
-    exam.hunt(passes, exam.config(slots=4, layers=1, touch=touch))
+    exam.hunt(pressure, exam.telling("touch", touch, pressure, slots=6, layers=1, experts=9))
 
 
 @pytest.mark.rule("XC-RES-007")
 @pytest.mark.parametrize("repeats", ["promote", "ignore"])
 def test_a_later_row_promotes_or_does_not(exam: Examination, repeats: str) -> None:
     exam.events_only()
-    exam.hunt(passes, exam.config(slots=6, layers=1, experts=8, repeats=repeats))
+    exam.hunt(pressure, exam.telling("repeats", repeats, pressure, slots=6, layers=1, experts=9))
 
 
 @pytest.mark.rule("XC-RES-012")

@@ -7,8 +7,9 @@ from expertcache_conformance.miniatures import MINIATURES, ODDITIES, Miniature
 from expertcache_conformance.rundown import Case, Rundown, cases, examine
 from expertcache_spec.rules import RULES
 
-LONG = {"touch_lost_now_and_then": 1000, "count_ceiling": 40}
-"""Witnesses that must be long, because the fault is: a thousand touches in 300 events, two counts beyond 15."""
+LONG = {"touch_lost_now_and_then": 1000, "count_ceiling": 40, "counts_in_one_byte": 520}
+"""Witnesses that must be long, because the fault is: a thousand touches in 300 events, two counts beyond 15, or
+beyond 255."""
 
 
 def run(subject: Miniature) -> Rundown:

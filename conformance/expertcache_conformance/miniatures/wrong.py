@@ -112,6 +112,30 @@ class CountCeiling(PlainCache):
         return (min(self.asked[key], 15), self.stamp[key])
 
 
+@miniature("8-bit counters", "XC-EVICT-033", policies=["lfu"])
+class CountsInOneByte(PlainCache):
+    """Counts stop at 255."""
+
+    def order(self, key: Key) -> tuple[int, ...]:
+        """By the capped count."""
+        return (min(self.asked[key], 255), self.stamp[key])
+
+
+@miniature("a cache that cannot say what it evicts", "XC-EVICT-021", victims=False)
+class FifoThatReportsHitsAlone(FifoSoldAsLru):
+    """A hit does not refresh recency, and only hits tell."""
+
+
+@miniature(
+    "a setting that is read and dropped",
+    "XC-RES-007",
+    policies=["fifo", "lru"],
+    settings={"repeats": ["promote", "ignore"]},
+)
+class RepeatsAlwaysPromote(PlainCache):
+    """Repeats `ignore` is claimed, accepted, and not done."""
+
+
 @miniature("ds4 touches hits first; lattice#903", "XC-RES-006")
 class HitsFirstSoldAsRouter(PlainCache):
     """All hits of an event are touched before its misses."""
@@ -365,6 +389,21 @@ class ResizeIgnored(PlainCache):
     def resize(self, slots: int | None, bytes: int | None) -> dict[str, Any]:  # noqa: A002
         """Nothing."""
         return {"victims": []}
+
+
+@miniature("colibri#1543", "XC-RES-012")
+class RefusalRefreshes(PlainCache):
+    """An event that is refused because it cannot fit has refreshed its residents before."""
+
+    def check(self, event: Event, held: set[Key]) -> None:
+        """Touch first, then refuse."""
+        try:
+            super().check(event, held)
+        except Refused:
+            for key in event.keys:
+                if key in self.stamp:
+                    self.touch(key)
+            raise
 
 
 @miniature("ds4#802", "XC-RES-012")

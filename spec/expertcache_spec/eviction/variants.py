@@ -6,35 +6,45 @@ Each names the rule that it breaks. They are candidates when an implementation o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from expertcache_spec.eviction import POLICIES, fifo, lfu, lru
-from expertcache_spec.eviction.base import Order, Past, by_order
+from expertcache_spec.eviction.base import Past, Policy, by_order
 from expertcache_spec.eviction.cards import Card
 from expertcache_spec.model import Key
 
 
 @attrs.frozen
 class Variant:
-    """A changed order: which policy it is sold as, the rule that it breaks, and what it does, after "it"."""
+    """A changed rule: which policy it is sold as, the rule that it breaks, what it does (after "it"), and its form.
+
+    build: takes the parameters of the policy by name. is_known: the changed rule is another policy of the
+    specification.
+    """
 
     policy: str
     rule: str
     words: str
-    order: Order
+    build: Callable[..., Policy]
     is_known: bool = False
-    """Whether the changed order is another policy of the specification."""
 
     @property
     def card(self) -> Card:
         """The variant as a policy, in its declarative form only."""
-        build = by_order(self.order)
-        known = POLICIES[self.policy]
-        return Card(
-            f"{self.policy}, but {self.words}", self.rule, build, build, self.words, known.source, "O(resident)"
-        )
+        sold_as = POLICIES[self.policy]
+        return attrs.evolve(
+            sold_as, name=f"{self.policy}, but {self.words}", rule=self.rule, declared=self.build, indexed=self.build,
+            summary=self.words, cost="O(resident)",
+        )  # fmt: skip
+
+
+def _order(
+    policy: str, rule: str, words: str, order: Callable[[Past, Key], tuple[Any, ...]], *, is_known: bool = False
+) -> Variant:
+    return Variant(policy, rule, words, by_order(order), is_known)
 
 
 def insert_at_the_old_end(past: Past, key: Key) -> tuple[Any, ...]:
@@ -44,17 +54,17 @@ def insert_at_the_old_end(past: Past, key: Key) -> tuple[Any, ...]:
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant("fifo", "XC-EVICT-010", "is LRU", lru.order, is_known=True),
-    Variant("lru", "XC-EVICT-021", "is FIFO: a hit does not refresh", fifo.order, is_known=True),
-    Variant("lru", "XC-EVICT-022", "inserts at the least recent end", insert_at_the_old_end),
-    Variant("lfu", "XC-EVICT-031", "drops the count at eviction", lfu.order_reset, is_known=True),
-    Variant("lfu", "XC-EVICT-032", "breaks ties by insertion", lambda p, k: (p.requests[k], p.inserted[k])),
-    Variant("lfu", "XC-EVICT-032", "breaks ties to the newest", lambda p, k: (p.requests[k], -p.touched[k])),
-    Variant("lfu", "XC-EVICT-033", "stops counting at 15", lambda p, k: (min(15, p.requests[k]), p.touched[k])),
-    Variant("lfu", "XC-EVICT-033", "counts hits only",
+    _order("fifo", "XC-EVICT-010", "is LRU", lru.order, is_known=True),
+    _order("lru", "XC-EVICT-021", "is FIFO: a hit does not refresh", fifo.order, is_known=True),
+    _order("lru", "XC-EVICT-022", "inserts at the least recent end", insert_at_the_old_end),
+    _order("lfu", "XC-EVICT-031", "drops the count at eviction", lfu.order_reset, is_known=True),
+    _order("lfu", "XC-EVICT-032", "breaks ties by insertion", lambda p, k: (p.requests[k], p.inserted[k])),
+    _order("lfu", "XC-EVICT-032", "breaks ties to the newest", lambda p, k: (p.requests[k], -p.touched[k])),
+    _order("lfu", "XC-EVICT-033", "stops counting at 15", lambda p, k: (min(15, p.requests[k]), p.touched[k])),
+    _order("lfu", "XC-EVICT-033", "counts hits only",
             lambda p, k: (p.requests[k] - p.inserts[k], p.touched[k])),
-    Variant("lfu-reset", "XC-EVICT-041", "keeps the count across evictions", lfu.order, is_known=True),
-    Variant("lfu-reset", "XC-EVICT-042", "breaks ties by insertion", lambda p, k: (p.uses[k], p.inserted[k])),
-    Variant("lfu-reset", "XC-EVICT-042", "breaks ties to the newest", lambda p, k: (p.uses[k], -p.touched[k])),
+    _order("lfu-reset", "XC-EVICT-041", "keeps the count across evictions", lfu.order, is_known=True),
+    _order("lfu-reset", "XC-EVICT-042", "breaks ties by insertion", lambda p, k: (p.uses[k], p.inserted[k])),
+    _order("lfu-reset", "XC-EVICT-042", "breaks ties to the newest", lambda p, k: (p.uses[k], -p.touched[k])),
 )  # fmt: skip
 """Every variant, by the policy that it is mistaken for."""

@@ -18,7 +18,7 @@ RULES = (
          "Single-key Belady evicts a co-requested expert before its step ends in 23 % of steps.",
          "libCacheSim measurement; ds4 section 11", "expertcache_spec.residency.selecting:Selecting.select"),
     Rule("XC-EVICT-004", "MUST",
-         "A global LRU or FIFO whose capacity is at most one token cycle less one event hits exactly 0 on the decode of one stream, under any routing.",
+         "A global LRU or FIFO whose capacity is at most one token cycle less one event hits exactly 0 on the decode of one stream whose rows all ask for top-k experts, whichever.",
          "Every key of a pass is evicted before its layer comes round again; between there and one token cycle only the last-ranked keys of an event survive.",
          "BigMoeOnEdge#88; gpt-oss-20b at 76 slots", _E + ".lru:Lru"),
     Rule("XC-EVICT-010", "MUST",
