@@ -70,6 +70,8 @@ MUTATIONS = [
              change("read_start", read=15, to={"slot": 0})),
     Mutation("slot refilled before its record left", "XC-HIST-007", change("read_start", read=12, to={"slot": 1})),
     Mutation("one record in two slots", "XC-HIST-007", change("read_start", read=1, to={"slot": 4})),
+    Mutation("record that is not kept written over one that is", "XC-HIST-007",
+             change("read_start", ticket=2, to={"slot": 0}), partial(log, slots=1, overflow="bypass", ahead=0)),
     Mutation("double read of a range", "XC-HIST-006", change("read_start", read=1, to={"offset": 16384})),
     Mutation("double read of a resident record", "XC-HIST-006",
              insert({"op": "read_start", "read": 12, "offset": 0, "length": 1, "key": [0, 0], "slot": 0}, "combine")),

@@ -33,9 +33,10 @@ class Working(Selecting):
         if end > start:
             coverage.ranges[start] = end
         coverage.pending.add(record["read"])
+        kept = coverage is self.flights.get(key)
         if "slot" in record:
-            self._fill(record["slot"], key, line)
-        elif self.observes("slots") and coverage is self.flights.get(key):
+            self._fill(record["slot"], key, line, kept=kept)
+        elif self.observes("slots") and kept:
             raise Offence("XC-HIST-007", line, "a read into the cache that names no slot")
         self.runs[record["read"]] = Running(key, start, end - start, coverage, line)
 
@@ -52,16 +53,18 @@ class Working(Selecting):
             raise Offence("XC-HIST-006", line, f"a read of {key}, {said}", known)
         return found
 
-    def _fill(self, slot: int, key: Key, line: int) -> None:
-        present, place = self.slots.get(slot, key), self.places.get(key, slot)
-        if present != key:
+    def _fill(self, slot: int, key: Key, line: int, *, kept: bool) -> None:
+        """The slot holds the record from here on, if it is kept; what it holds of another may not be overwritten."""
+        present, place = self.slots.get(slot), self.places.get(key, slot)
+        if present is not None and (present != key or not kept):
             raise Offence(
                 "XC-HIST-007", line, f"slot {slot} is filled with {key} and still holds {present}",
                 self.published.get(present, 0), *self.lines_of(present),
             )  # fmt: skip
         if place != slot:
             raise Offence("XC-HIST-007", line, f"{key} is read into slots {place} and {slot}")
-        self.slots[slot], self.places[key] = key, slot
+        if kept:
+            self.slots[slot], self.places[key] = key, slot
 
     def read_end(self, record: Record, line: int) -> None:
         """A read has ended with all its bytes, or the log does not obey XC-FANOUT-005."""
