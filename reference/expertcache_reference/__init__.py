@@ -1,5 +1,19 @@
 """The reference implementation: one straightforward way to do what the specification states."""
 
-from expertcache_reference.cache import PROFILE, ExpertCache, open_cache
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from expertcache_reference.cache import PROFILE, ExpertCache, open_cache
 
 __all__ = ["PROFILE", "ExpertCache", "open_cache"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the cache when it is asked for: the command line must be able to end well before it is there."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from expertcache_reference import cache
+
+    return getattr(cache, name)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from typer.testing import CliRunner
 
-from expertcache_reference.cli import app
+from expertcache_reference.cli.commands import app
 
 ROOT = Path(__file__).parents[2]
 

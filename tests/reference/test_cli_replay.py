@@ -224,4 +224,4 @@ main()
 """
     ran = process("-c", program)
     assert (ran.code, ran.out) == (130, "")
-    assert ran.err.splitlines() == ["expertcache: interrupted; no file was changed"]
+    assert ran.err.splitlines() == ["expertcache: interrupted; nothing half-written is left"]

@@ -1,68 +1,108 @@
-"""The command line: `replay`, `compare`, `policies`, `identify`, `check`, `whatif`, `timeline`, and `trace` with three.
+"""The command line's entry: from its first moment on, whatever ends the program ends it in one line at most.
 
-Exit codes: 0 well, 1 a bad trace, a mismatch with a recording or an illegal log, 2 usage or configuration, 3 a log that
-cannot be judged in full, 130 interrupted.
+Exit codes: 0 well, 1 a bad trace, a mismatch with a recording or an illegal log, 2 usage, configuration or an output
+that cannot be written, 3 a log that cannot be judged in full; 130 interrupted, 143 terminated, 141 a pipe that its
+reader closed. Nothing but the standard library is imported before the handlers stand: the commands and what they need
+take longer to import than a user takes to think better of it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import signal
 import sys
-from importlib.metadata import version
-from typing import Annotated
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn, TextIO
 
-import typer
-
-from expertcache_reference.cli.check import check
-from expertcache_reference.cli.compare import compare
-from expertcache_reference.cli.failures import Commands
-from expertcache_reference.cli.identify import identify_command
-from expertcache_reference.cli.policies import policies
-from expertcache_reference.cli.replay import replay
-from expertcache_reference.cli.timeline import timeline
-from expertcache_reference.cli.trace_convert import convert
-from expertcache_reference.cli.trace_info import info
-from expertcache_reference.cli.trace_validate import validate
-from expertcache_reference.cli.whatif import whatif
-from expertcache_spec import SPEC_VERSION
-
-app = typer.Typer(
-    cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-    help="Replay and compare expert caches on routing traces.",
-)  # fmt: skip
-traces = typer.Typer(no_args_is_help=True, help="Look at, check and convert traces.")
-app.add_typer(traces, name="trace")
-app.command()(replay)
-app.command()(compare)
-app.command()(whatif)
-app.command()(timeline)
-app.command()(check)
-app.command()(policies)
-app.command("identify")(identify_command)
-traces.command()(info)
-traces.command()(validate)
-traces.command()(convert)
+CANNOT_WRITE = 2
+BROKEN_PIPE = 128 + 13  # as a shell shows the end by SIGPIPE
+SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"expertcache {version('expertcache')}, specification {SPEC_VERSION}")
-        raise typer.Exit
+class Ended(SystemExit):
+    """An end that comes from outside, with what to say of it; it unwinds, so that nothing half-written stays."""
+
+    def __init__(self, code: int, said: str = "") -> None:
+        super().__init__(code)
+        self.said = said
 
 
-@app.callback()
-def _options(
-    show: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Expert caches on routing traces."""
+class Output(io.TextIOWrapper):
+    """A standard stream that cannot be lost unnoticed: what it fails to write ends the program."""
+
+    def write(self, text: str) -> int:
+        """As the stream does; raises `Ended`."""
+        with self._ending():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """As the stream does; raises `Ended`."""
+        with self._ending():
+            super().flush()
+
+    @contextlib.contextmanager
+    def _ending(self) -> Any:
+        try:
+            yield
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # or the interpreter says it all again at its end
+            if isinstance(error, BrokenPipeError):
+                raise Ended(BROKEN_PIPE) from None
+            name = self.name.strip("<>")
+            cure = "make room, or send the output elsewhere"
+            raise Ended(CANNOT_WRITE, f"cannot write to {name}: {error.strerror}. Cure: {cure}") from None
 
 
-def main() -> None:
-    """The console script; a termination request unwinds as Ctrl-C does, so that nothing half-written stays."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    app()
+def main() -> NoReturn:
+    """The console script, and `python -m expertcache_reference.cli`."""
+    try:
+        try:
+            for number in SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                    signal.signal(number, _end)
+            _take_streams()
+            from expertcache_reference.cli.commands import app
+
+            app()
+        finally:
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)  # it has ended already
+    except Ended as end:
+        _say(end)
+        sys.exit(end.code)
+    sys.exit(0)
 
 
-__all__ = ["app", "main"]
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    raise Ended(128 + number, f"{SIGNALS[signal.Signals(number)]}; nothing half-written is left")
+
+
+def _take_streams() -> None:
+    """Put an `Output` in the place of stdout and stderr; raises `Ended` where stdout is closed."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  and takes its descriptor, which the next file would
+    else:
+        sys.stderr = _output(sys.stderr, by_line=True)
+    if sys.stdout is None:
+        raise Ended(CANNOT_WRITE, "stdout is closed. Cure: leave it open, or send it to a file")
+    sys.stdout = _output(sys.stdout, by_line=sys.stdout.isatty())
+
+
+def _output(stream: TextIO, *, by_line: bool) -> TextIO:
+    return Output(stream.buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=by_line)
+
+
+def _say(end: Ended) -> None:
+    """One line on stderr, if there is something to say and stderr takes it."""
+    with contextlib.suppress(Ended):
+        if sys.stderr.isatty():
+            sys.stderr.write("\x1b[?25h")  # a progress bar may have been interrupted before it showed the cursor again
+        if end.said:
+            print(f"expertcache: {end.said}", file=sys.stderr)
+        sys.stderr.flush()
+
+
+__all__ = ["Ended", "Output", "main"]

@@ -2,4 +2,5 @@
 
 from expertcache_reference.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -81,7 +81,9 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     console = Console() if sys.stdout.isatty() else Console(width=_PLAIN_WIDTH)
-    console.print(table)
+    with console.capture() as printed:
+        console.print(table)
+    typer.echo(printed.get(), nl=False)  # rich would end the program by itself on a broken pipe
 
 
 def rate(part: int, whole: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
 from expertcache_spec.errors import ExpertCacheError, InvalidTrace
@@ -14,7 +13,6 @@ BAD_TRACE = 1
 """Exit code of a bad trace, and of a mismatch with a recording."""
 USAGE = 2
 """Exit code of everything that another command line would cure."""
-INTERRUPTED = 130
 
 _LONGEST = 2000
 
@@ -32,7 +30,7 @@ def complain(error: ExpertCacheError) -> int:
 
 
 class Commands(TyperGroup):
-    """A group of commands that turns the specification's errors and Ctrl-C into exit codes."""
+    """A group of commands that turns the specification's errors into exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command line."""
@@ -40,7 +38,3 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except ExpertCacheError as error:
             raise typer.Exit(complain(error)) from None
-        except KeyboardInterrupt:
-            Console(stderr=True).show_cursor()  # a progress bar may have been interrupted before it could
-            typer.echo("expertcache: interrupted; no file was changed", err=True)
-            raise typer.Exit(INTERRUPTED) from None
