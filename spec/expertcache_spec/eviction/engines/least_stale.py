@@ -22,9 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-import attrs
-
-from expertcache_spec.eviction.base import Policy
+from expertcache_spec.eviction.base import Policy, leave_in_order
 from expertcache_spec.eviction.cards import Card
 from expertcache_spec.eviction.engines.layers import ByLayer, Queue
 from expertcache_spec.eviction.engines.stale_rule import Declared
@@ -34,7 +32,6 @@ from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
 
-@attrs.define(slots=False, init=False)
 class LeastStale(Policy):
     """The indexed form: a stale and a current queue, in parts by layer; a boundary moves the one behind the other.
 
@@ -43,24 +40,15 @@ class LeastStale(Policy):
 
     name: ClassVar[str] = "least-stale"
     stamped: ClassVar[bool] = False
-    choices: Choices
-    passes: Passes
-    intervals: Intervals
-    index: ByLayer = attrs.field(init=False)
-    current: dict[Key, bool] = attrs.field(factory=dict)
-    """The current keys, and whether each waits to be used for the first time."""
-    residents: dict[Key, tuple[int, int]] = attrs.field(factory=dict)
-    """Every resident, with the pass that used it last and its place."""
-    appended: int = 0
 
     def __init__(self, **parameters: Any) -> None:
-        found = Choices(**parameters)
-        self.__attrs_init__(found, Passes(found.boundary), Intervals(found.weight))
-
-    def __attrs_post_init__(self) -> None:
-        chosen = self.choices
+        self.choices = chosen = Choices(**parameters)
+        self.passes, self.intervals = Passes(chosen.boundary), Intervals(chosen.weight)
         queued = chosen.order != "layer" and not chosen.counts_intervals
         self.index = ByLayer(partial(Queue, chosen.first == "newest") if queued else Heap, self._place, chosen.apart)
+        self.current: dict[Key, bool] = {}  # and whether each waits to be used for the first time
+        self.residents: dict[Key, tuple[int, int]] = {}  # the pass that used each last, and its place
+        self.appended = 0
 
     def _place(self, queue: int, layer: int) -> tuple[int, ...]:
         return self.choices.rank(queue == 0, layer, self.index.here, self.passes.layers)
@@ -141,6 +129,18 @@ class LeastStale(Policy):
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The first of the first part that has one."""
         return self.index.first(held)
+
+    def leave(self, held: Collection[Key], incoming: Sequence[Key]) -> list[Key]:
+        """Two queues that tell no layers apart are left in one walk: the stale one, then the current one."""
+        if not incoming or self.choices.apart or not self.choices.is_plain:
+            return super().leave(held, incoming)
+        gone: list[Key] = []
+        for queue in (0, 1):
+            gone += leave_in_order(self.index.part(queue, incoming[0]).filed, held, len(incoming) - len(gone))
+        for key in gone:
+            del self.residents[key]
+            self.current.pop(key, None)
+        return gone
 
     def evict(self, key: Key) -> None:
         """Leave the queue."""

@@ -90,4 +90,6 @@ class Matched:
 
     def forget(self) -> None:
         """No pass is stored or under way."""
-        self.__init__(self.maps)  # type: ignore[misc]
+        self.stored.clear()
+        self.users.clear()
+        self.present, self.alike, self.best, self.walked = {}, {}, {}, None

@@ -70,15 +70,12 @@ def expectation(probability: str, maps: int, visits: str, truncate: bool) -> Exp
     return Expectation(source, visits == "kept", UNIT if truncate else 1)
 
 
-@attrs.define(slots=False, init=False)
 class Declared(Scan):
     """The rule (XC-EVICT-230)."""
 
-    expected: Expectation = attrs.field(kw_only=True)
-    ties: str = attrs.field(kw_only=True)
-
     def __init__(self, *, ties: str, **expected: Any) -> None:
-        self.__attrs_init__(expected=expectation(**expected), ties=ties)
+        super().__init__()
+        self.expected, self.ties = expectation(**expected), ties
 
     def rank(self, key: Key) -> tuple[Any, ...]:
         """The product, then the latest touch, or nothing else."""
@@ -104,7 +101,6 @@ class Declared(Scan):
         self.expected.forget()
 
 
-@attrs.define(slots=False, init=False)
 class ProbabilityVisits(Policy):
     """The indexed form: residents in order of the ties; the first whose product is 0 goes, and few come before it.
 
@@ -113,13 +109,10 @@ class ProbabilityVisits(Policy):
 
     name: ClassVar[str] = "probability-visits"
     stamped: ClassVar[bool] = False
-    expected: Expectation
-    by_recency: bool
-    order: OrderedDict[Key, None] | SortedDict
 
     def __init__(self, *, ties: str, **expected: Any) -> None:
-        recency = ties == "recency"
-        self.__attrs_init__(expectation(**expected), recency, OrderedDict() if recency else SortedDict())
+        self.expected = expectation(**expected)
+        self.order: OrderedDict[Key, None] | SortedDict = OrderedDict() if ties == "recency" else SortedDict()
 
     def begin(self, event: Event) -> None:
         """The event is known."""
@@ -141,7 +134,7 @@ class ProbabilityVisits(Policy):
 
     def settle(self, keys: Sequence[Key]) -> None:
         """Move the touched keys to the recent end, in touch order."""
-        if self.by_recency:
+        if isinstance(self.order, OrderedDict):
             for key in keys:
                 self.order.move_to_end(key)
 

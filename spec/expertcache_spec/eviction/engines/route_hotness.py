@@ -75,16 +75,13 @@ class Hotness:
         self.clock.start_anew()
 
 
-@attrs.define(slots=False, init=False)
 class Declared(Scan):
     """The rule (XC-EVICT-180)."""
 
-    hotness: Hotness = attrs.field(kw_only=True)
-    early_load: bool = attrs.field(kw_only=True)
-    waiting: Event | None = None
-
     def __init__(self, *, ceiling: int, early_load: bool, **clock: Any) -> None:
-        self.__attrs_init__(hotness=Hotness(TokenClock(**clock), ceiling), early_load=early_load)
+        super().__init__()
+        self.hotness, self.early_load = Hotness(TokenClock(**clock), ceiling), early_load
+        self.waiting: Event | None = None
 
     def rank(self, key: Key) -> tuple[Any, ...]:
         """Hotness before recency."""
@@ -114,20 +111,16 @@ class Declared(Scan):
         self.hotness.start_anew()
 
 
-@attrs.define(slots=False, init=False)
 class RouteHotness(Policy):
     """The indexed form: a heap of ((hotness, latest touch), key), filed again whole when hotness is halved."""
 
     name: ClassVar[str] = "route-hotness"
     stamped: ClassVar[bool] = False
-    hotness: Hotness
-    early_load: bool
-    index: Heap = attrs.field(factory=Heap)
-    touches: int = 0
-    waiting: Event | None = None
 
     def __init__(self, *, ceiling: int, early_load: bool, **clock: Any) -> None:
-        self.__attrs_init__(Hotness(TokenClock(**clock), ceiling), early_load)
+        self.hotness, self.early_load = Hotness(TokenClock(**clock), ceiling), early_load
+        self.index, self.touches = Heap(), 0
+        self.waiting: Event | None = None
 
     def begin(self, event: Event) -> None:
         """Count the event, or let it wait for `settle`, which files the residents that it asks for."""

@@ -73,14 +73,12 @@ class Scores:
         self.clock.start_anew()
 
 
-@attrs.define(slots=False, init=False)
 class Declared(Scan):
     """The rule (XC-EVICT-220)."""
 
-    scores: Scores = attrs.field(kw_only=True)
-
     def __init__(self, *, counts: str, accumulate: str, **clock: Any) -> None:
-        self.__attrs_init__(scores=Scores(TokenClock(**clock), counts, accumulate))
+        super().__init__()
+        self.scores = Scores(TokenClock(**clock), counts, accumulate)
 
     def rank(self, key: Key) -> tuple[Any, ...]:
         """Score before recency."""
@@ -95,18 +93,15 @@ class Declared(Scan):
         self.scores.start_anew()
 
 
-@attrs.define(slots=False, init=False)
 class Score(Policy):
     """The indexed form: a heap of ((score, latest touch), key)."""
 
     name: ClassVar[str] = "score"
     stamped: ClassVar[bool] = False
-    scores: Scores
-    index: Heap = attrs.field(factory=Heap)
-    touches: int = 0
 
     def __init__(self, *, counts: str, accumulate: str, **clock: Any) -> None:
-        self.__attrs_init__(Scores(TokenClock(**clock), counts, accumulate))
+        self.scores = Scores(TokenClock(**clock), counts, accumulate)
+        self.index, self.touches = Heap(), 0
 
     def begin(self, event: Event) -> None:
         """Add what the event gives; file again what it gives to others, its own keys are filed by `settle`."""

@@ -22,20 +22,15 @@ class Resident:
     unused: bool
 
 
-@attrs.define(slots=False, init=False)
 class Declared(Scan):
     """The rule (XC-EVICT-200), as two generations in plain lists of facts."""
 
-    choices: Choices = attrs.field(kw_only=True)
-    passes: Passes = attrs.field(kw_only=True)
-    intervals: Intervals = attrs.field(kw_only=True)
-    residents: dict[Key, Resident] = attrs.field(factory=dict)
-    here: int = 0
-    appended: int = 0
-
     def __init__(self, **parameters: Any) -> None:
-        found = Choices(**parameters)
-        self.__attrs_init__(choices=found, passes=Passes(found.boundary), intervals=Intervals(found.weight))
+        super().__init__()
+        self.choices = Choices(**parameters)
+        self.passes, self.intervals = Passes(self.choices.boundary), Intervals(self.choices.weight)
+        self.residents: dict[Key, Resident] = {}
+        self.here = self.appended = 0
 
     def rank(self, key: Key) -> tuple[Any, ...]:
         """Stale before current, then the order, then the queue."""
