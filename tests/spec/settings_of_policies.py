@@ -23,6 +23,8 @@ VARIATIONS: dict[str, tuple[str, dict[str, Value]]] = {
     "static-keys": ("static", {"keys": "0.0-1+*.3"}),
     "static-by-key": ("static", {"keys": "*.1-2", "rest": "key"}),
     "random-seven": ("random", {"seed": 7}),
+    "clock-lru-k-fast": ("clock-lru-k", {"adapt_every": 1, "window": 1, "decay_every": 1, "ceiling": 4, "ghosts": 0.5}),
+    "s3-fifo-libcachesim": ("s3-fifo", {"fill": "main", "promotion": "go-on", "small": 0.4, "threshold": 1}),
 }
 """Name of the setting to the policy and the parameters that differ from its defaults; one line each."""
 
