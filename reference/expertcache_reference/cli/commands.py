@@ -1,4 +1,4 @@
-"""The commands: `replay`, `compare`, `policies`, `study`, `identify`, `check`, `whatif`, `timeline`, and `trace` with three."""
+"""The commands: `replay`, `compare`, `policies`, `study`, `identify`, `check`, `whatif`, `timeline`, and `trace`."""
 
 from __future__ import annotations
 

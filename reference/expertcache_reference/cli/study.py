@@ -49,10 +49,8 @@ def study(
     policy: Annotated[str, typer.Argument(metavar="POLICY", help="The policy, as --policy of replay takes it.")],
     traces: Annotated[
         str, typer.Option("--traces", metavar="FILE[,FILE...]", help="Trace files, or builtin:NAME; all builtin ones.")
-    ] = ",".join(builtin.PREFIX + name for name in builtin.names()),
-    against: Annotated[str, typer.Option("--against", metavar="P[,P...]", help="Policies beside it.")] = ",".join(
-        PEERS
-    ),
+    ] = BUILTINS,
+    against: Annotated[str, typer.Option("--against", metavar="P[,P...]", help="Beside it.")] = ",".join(PEERS),
     cycles: Annotated[str, typer.Option("--cycles", metavar="X[,X...]", help="Budgets in token cycles.")] = CYCLES,
     scope: options.Scope = None,
     touch: options.Touch = None,
