@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
+import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,3 +98,52 @@ def test_a_written_file_has_the_permissions_that_the_user_asked_for(tmp_path: Pa
     finally:
         os.umask(before)
     assert (tmp_path / "t.jsonl").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_pipe_or_a_socket_is_not_replaced_by_a_file(force: bool, tmp_path: Path, monkeypatch: Any) -> None:
+    """Nor is a device: a rename over `/dev/full` would leave the machine without it."""
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+    os.mkfifo("pipe.jsonl")
+    (tmp_path / "link.jsonl").symlink_to("pipe.jsonl")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket.jsonl")
+        before = {name: (tmp_path / name).lstat() for name in inside(tmp_path)}
+        for name in before:
+            with pytest.raises(CannotWrite, match=r"no regular file.*Cure"):
+                write_trace(TRACE, name, force=force)
+    assert {name: (tmp_path / name).lstat() for name in inside(tmp_path)} == before
+    assert stat.S_ISFIFO(before["pipe.jsonl"].st_mode)
+    assert len(before) == 3
+
+
+def test_a_symbolic_link_stays_and_the_file_that_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    file, link = tmp_path / "far" / "t.jsonl", tmp_path / "link.jsonl"
+    file.write_bytes(b"old")
+    link.symlink_to(Path("far") / "t.jsonl")
+    with pytest.raises(CannotWrite, match="the file exists"):
+        write_trace(TRACE, link)
+    write_trace(TRACE, link, force=True)
+    assert link.is_symlink()
+    assert open_trace(file) == TRACE
+    assert inside(tmp_path / "far") == ["t.jsonl"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_symbolic_link_to_nothing_is_refused(force: bool, tmp_path: Path) -> None:
+    (tmp_path / "link.jsonl").symlink_to("none.jsonl")
+    with pytest.raises(CannotWrite, match="a symbolic link to nothing"):
+        write_trace(TRACE, tmp_path / "link.jsonl", force=force)
+    assert inside(tmp_path) == ["link.jsonl"]
+
+
+def test_a_folder_that_is_a_file_and_a_name_that_is_too_long_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for path in (tmp_path / "file" / "t.jsonl", tmp_path / ("x" * 300 + ".jsonl")):
+        with pytest.raises(CannotWrite, match="cannot write the file"):
+            write_trace(TRACE, path)
+    (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
+    with pytest.raises(CannotWrite):
+        write_trace(TRACE, tmp_path / "loop.jsonl", force=True)
+    assert sorted(inside(tmp_path)) == ["file", "loop.jsonl"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,33 +24,48 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """A file to write bytes to, which takes the place of `path` when the block ends well.
 
     The bytes go to a temporary file in the same folder, are synced, and renamed; an error or an interrupt removes it.
-    Raises `CannotWrite` when `path` exists (unless `force`) or the folder cannot be written.
+    Of a symbolic link to a regular file the link stays and the file is replaced. Raises `CannotWrite` when `path`
+    exists (unless `force`), is anything but a regular file, or cannot be written.
     """
-    _refuse_existing(path, force)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.partial")
     try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        _refuse_existing(path, force)
-        temporary.replace(path)
-        _sync_folder(path.parent)
+        target = _target(path, force)
+        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.partial")
+        try:
+            with temporary.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _target(path, force)
+            temporary.replace(target)
+            _sync_folder(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise CannotWrite(
             f"cannot write the file: {error.strerror or error}",
             where=str(path),
             cure="choose a folder that can be written",
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
-def _refuse_existing(path: Path, force: bool) -> None:
-    if path.is_dir():
+def _target(path: Path, force: bool) -> Path:
+    """Where to write: the path, or where it leads as a symbolic link."""
+    target = Path(os.path.realpath(path))
+    try:
+        kind = stat.S_IFMT(target.lstat().st_mode)
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise CannotWrite("a symbolic link to nothing", where=str(path), cure="name a file, not a link") from None
+        return target
+    if kind == stat.S_IFDIR:
         raise CannotWrite("is a directory", where=str(path), cure="name a file")
-    if not force and os.path.lexists(path):
+    if kind != stat.S_IFREG:  # a rename would put a file in the place of the device itself
+        raise CannotWrite(
+            "is no regular file, but a device, pipe or socket", where=str(path), cure="name a file, and copy it there"
+        )
+    if not force:
         raise CannotWrite("the file exists", where=str(path), cure="choose another name, or --force to replace it")
+    return target
 
 
 def _sync_folder(folder: Path) -> None:
