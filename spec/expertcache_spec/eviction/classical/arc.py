@@ -54,6 +54,11 @@ class ArcRule(Policy):
     returning: dict[Key, str] = attrs.field(factory=dict, init=False)
     """Those of them that were ghosts, and of which list."""
 
+    @property
+    def present(self) -> list[Key]:
+        """Every key that holds a slot."""
+        return [*self.t1, *self.t2]
+
     def set_capacity(self, records: int) -> None:
         """Clip p, forget ghosts."""
         self.c, self.p = records, min(self.p, records)

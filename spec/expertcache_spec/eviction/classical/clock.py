@@ -51,6 +51,11 @@ class ClockRule(Policy):
     ring: list[Slot] = attrs.field(factory=list, init=False)
     free: list[Slot] = attrs.field(factory=list, init=False)
 
+    @property
+    def present(self) -> list[Key]:
+        """Every key that holds a slot."""
+        return [slot.key for slot in self.ring if slot.key is not None]
+
     def _slot(self, key: Key) -> Slot | None:
         return next((slot for slot in self.ring if slot.key == key), None)
 

@@ -95,6 +95,11 @@ class ClockLruKRule(_Tuned):
     """The event's misses that are not inserted yet."""
     victims: int = attrs.field(default=0, init=False)
 
+    @property
+    def present(self) -> list[Key]:
+        """Every key that holds a slot."""
+        return self.recency
+
     def set_capacity(self, records: int) -> None:
         """Forget the ghosts beyond the new size."""
         self.capacity = records

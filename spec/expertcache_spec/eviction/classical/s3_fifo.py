@@ -63,6 +63,11 @@ class S3FifoRule(Policy):
     returning: list[Key] = attrs.field(factory=list, init=False)
     """Those of them that were ghosts."""
 
+    @property
+    def present(self) -> list[Key]:
+        """Every key that holds a slot."""
+        return [*self.queue_small, *self.queue_main]
+
     def set_capacity(self, records: int) -> None:
         """Forget the ghosts beyond the new size."""
         self.capacity = records

@@ -37,6 +37,11 @@ class SieveRule(Policy):
     bits: set[Key] = attrs.field(factory=set, init=False)
     hand: Key | None = attrs.field(default=None, init=False)
 
+    @property
+    def present(self) -> list[Key]:
+        """Every key that holds a slot."""
+        return self.queue
+
     def _newer(self, key: Key) -> Key | None:
         place = self.queue.index(key) + 1
         return self.queue[place] if place < len(self.queue) else None

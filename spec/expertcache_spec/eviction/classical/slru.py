@@ -46,6 +46,11 @@ class SlruRule(Policy):
         default=attrs.Factory(lambda self: [[] for _ in range(self.segments)], takes_self=True), init=False
     )
 
+    @property
+    def present(self) -> list[Key]:
+        """Every key that holds a slot."""
+        return [key for keys in self.lists for key in keys]
+
     def _level(self, key: Key) -> int:
         return next(level for level, keys in enumerate(self.lists) if key in keys)
 
