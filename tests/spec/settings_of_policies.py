@@ -6,10 +6,10 @@ from expertcache_spec.eviction import POLICIES, Card, Value
 
 VARIATIONS: dict[str, tuple[str, dict[str, Value]]] = {
     "route-hotness-early": ("route-hotness", {"early_load": True, "halve_every": 2, "reset_at": "stream"}),
+    "clock-lru-k-fast": ("clock-lru-k", {"adapt_every": 1, "window": 1, "decay_every": 1, "ceiling": 4, "ghosts": 0.5}),
+    "s3-fifo-libcachesim": ("s3-fifo", {"fill": "main", "promotion": "go-on", "small": 0.4, "threshold": 1}),
     "least-stale-rnb": ("least-stale", {"order": "line", "left_first": True, "prefetch_stamps": False}),
     "least-stale-overdue": ("least-stale", {"order": "overdue", "prefetch_marks_current": False, "keeps_unused": True}),
-    "score-all": ("score", {"counts": "all", "accumulate": "mean", "halve_every": 2}),
-    "probability-visits-finemoe": ("probability-visits", {"truncate": True, "ties": "scan", "visits": "resident"}),
     "lfu-aged-tokens": ("lfu-aged", {"every": 2, "places": 3, "clock": "tokens"}),
     "lfu-aged-lookups": ("lfu-aged", {"every": 5, "clock": "lookups"}),
     "lfru-by-key": ("lfru", {"clock": "passes", "ties": "key"}),
@@ -23,8 +23,14 @@ VARIATIONS: dict[str, tuple[str, dict[str, Value]]] = {
     "static-keys": ("static", {"keys": "0.0-1+*.3"}),
     "static-by-key": ("static", {"keys": "*.1-2", "rest": "key"}),
     "random-seven": ("random", {"seed": 7}),
-    "clock-lru-k-fast": ("clock-lru-k", {"adapt_every": 1, "window": 1, "decay_every": 1, "ceiling": 4, "ghosts": 0.5}),
-    "s3-fifo-libcachesim": ("s3-fifo", {"fill": "main", "promotion": "go-on", "small": 0.4, "threshold": 1}),
+    "score-all": ("score", {"counts": "all", "accumulate": "mean", "halve_every": 2}),
+    "probability-visits-finemoe": ("probability-visits", {"truncate": True, "ties": "scan", "visits": "resident"}),
+    "hazard-latest": ("hazard", {"ages": 3, "limit": 4, "ties": "latest"}),
+    "popularity-events": ("popularity", {"count": "events", "limit": 4}),
+    "recent-frequency-two": ("recent-frequency", {"window": 2}),
+    "ewma-interval-soon": ("ewma-interval", {"overdue": "soon", "weight": 2}),
+    "ewma-interval-gone": ("ewma-interval", {"overdue": "gone", "first": 3}),
+    "semi-markov-shuffled": ("semi-markov", {"intervals": 3, "ages": 3, "control": "shuffled", "seed": 3}),
 }
 """Name of the setting to the policy and the parameters that differ from its defaults; one line each."""
 

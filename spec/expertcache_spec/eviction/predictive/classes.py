@@ -61,10 +61,13 @@ class Table:
                 if count >= self.limit:
                     self.chances[each], self.uses[each] = count >> 1, self.uses[each] >> 1
 
+    def likelihood(self, of: int) -> int:
+        """How likely a key of the class is asked for at the next visit of its layer."""
+        return ((self.uses[of] + 1) << PLACES) // (self.chances[of] + 2)
+
     def likelihoods(self) -> list[int]:
-        """How likely a key of each class is asked for at the next visit; last, least likely, one never asked for."""
-        likely = [((used + 1) << PLACES) // (had + 2) for used, had in zip(self.uses, self.chances, strict=True)]
-        return [*likely, -1]
+        """Of every class."""
+        return [((used + 1) << PLACES) // (had + 2) for used, had in zip(self.uses, self.chances, strict=True)]
 
 
 @attrs.define(slots=False)
@@ -110,12 +113,15 @@ class ScannedClasses(Scanned, Classified):
 
     def begin(self, event: Event) -> None:
         """Every known key of the layer had a chance; then the visit becomes past."""
-        classes = {key: self.class_of(key) for key in self.past.asked if key.layer == event.layer}
-        chances = [sum(each == number for each in classes.values()) for number in range(self.count)]
-        self.table.visit(chances, [classes[key] for key in event.keys if key in classes])
+        chances = [0] * self.count
+        for key in self.past.asked:
+            if key.layer == event.layer:
+                chances[self.class_of(key)] += 1
+        self.table.visit(chances, [self.class_of(key) for key in event.keys if key in self.past.asked])
         self.past.record(event)
 
     def order(self, key: Key) -> tuple[int, ...]:
         """The least likely class; of equally likely keys, the one asked for longest ago (or latest)."""
-        number = self.number(key)
-        return self.table.likelihoods()[self.class_of(key)], number if self.ties == "oldest" else -number
+        number, its_class = self.number(key), self.class_of(key)
+        likelihood = -1 if its_class == UNASKED else self.table.likelihood(its_class)
+        return likelihood, number if self.ties == "oldest" else -number

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable
-from operator import itemgetter
 from typing import Any, ClassVar
 
 import attrs
@@ -150,7 +149,7 @@ class IndexedClasses(Classified):
             return key
         if not self.ranking:
             likely = self.table.likelihoods()
-            self.ranking = sorted(zip(likely, self.shelves, strict=False), key=itemgetter(0))
+            self.ranking = sorted(zip(likely, self.shelves, strict=True), key=lambda pair: pair[0])
         oldest = self.ties == "oldest"
         found: tuple[int, int, Key] | None = None
         for value, shelf in self.ranking:
