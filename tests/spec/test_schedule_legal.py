@@ -59,7 +59,7 @@ def test_every_evaluated_schedule_is_legal_and_eager() -> None:
 @pytest.mark.nightly
 @pytest.mark.rule("XC-SCHED-001", "XC-SCHED-007")
 def test_every_evaluated_schedule_is_legal_and_eager_in_volume() -> None:
-    check(range(VOLUME, 40 * VOLUME))
+    check(range(VOLUME, 10 * VOLUME))
 
 
 # ------------------------------------------------------------------------------------- schedules that are wrong
