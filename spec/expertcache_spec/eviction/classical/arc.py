@@ -106,7 +106,7 @@ class ArcRule(Policy):
             queue.append(key)
 
     def _size_of_t1(self, incoming: Key | None) -> int:
-        earlier = self.coming[: self.coming.index(incoming)] if incoming in self.coming else []
+        earlier = self.coming[: self.coming.index(incoming)] if incoming is not None and incoming in self.coming else []
         return len(self.t1) + sum(key not in self.returning for key in earlier)
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:

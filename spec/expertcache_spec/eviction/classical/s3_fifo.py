@@ -97,7 +97,7 @@ class S3FifoRule(Policy):
         self.queue_ghosts = [other for other in self.queue_ghosts if other != key]
 
     def _main_is_over(self, incoming: Key | None) -> bool:
-        earlier = self.coming[: self.coming.index(incoming)] if incoming in self.coming else []
+        earlier = self.coming[: self.coming.index(incoming)] if incoming is not None and incoming in self.coming else []
         size = len(self.queue_main) + sum(key in self.returning for key in earlier)
         return size > self.capacity - size_of_small(self.capacity, self.small)
 

@@ -80,7 +80,7 @@ class TwoQRule(Policy):
 
     def _size_in(self, incoming: Key | None) -> int:
         """A1in, the earlier misses of the event counted as in it."""
-        earlier = self.coming[: self.coming.index(incoming)] if incoming in self.coming else []
+        earlier = self.coming[: self.coming.index(incoming)] if incoming is not None and incoming in self.coming else []
         return len(self.queue_in) + sum(key not in self.returning for key in earlier)
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
