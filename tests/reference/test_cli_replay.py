@@ -10,7 +10,7 @@ import pytest
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.residency import SETTINGS
 
-from .files import CODE_CS, CSV, GEMMA, INSTRUCT_FACTS, QWEN, csv_lines, put
+from .files import CODE_CS, CSV, GEMMA, INSTRUCT_FACTS, QWEN, csv_lines, dumped, put, request
 from .running import process, run, run_json
 
 CLI = ("-m", "expertcache_reference.cli")
@@ -149,6 +149,17 @@ def test_record_sizes_may_be_one_number_a_size_or_one_for_each_layer(tiny: Path)
         assert result["bytes_read"] == read
 
 
+def test_record_sizes_that_are_not_those_of_the_file_are_warned_about(tiny: Path) -> None:
+    options = ("replay", tiny, "--policy", "lru", "--slots", "99", "--record-bytes")
+    said = "the file states records of 100, 300 bytes, and 10 bytes were given: the given sizes are used"
+    ran = run(*options, "10", "--json")
+    assert f"WARNING: {said}" in ran.err
+    assert said in json.loads(ran.out)["warnings"]
+    assert run(*options, "100,300").err == ""
+    unsized = put(tiny.with_name("unsized.jsonl"), dumped([request()]))
+    assert run("replay", unsized, "--policy", "lru", "--slots", "999", "--record-bytes", "10").err == ""
+
+
 USAGE: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown policy": (("--policy", "lur", "--slots", "3"), f"policy 'lur'. Cure: one of {', '.join(POLICIES)}"),
     "no policy": (("--slots", "3"), "no policy. Cure: one of"),
@@ -188,6 +199,7 @@ def test_a_byte_budget_without_record_sizes_is_refused() -> None:
     ran = run("replay", INSTRUCT_FACTS, "--policy", "lru", "--budget", "1GB")
     assert (ran.code, ran.out) == (2, "")
     assert "record size of this model is unknown" in ran.err
+    assert "Cure: state the bytes of one record with --record-bytes, or budget in slots" in ran.err
     assert len(ran.err.splitlines()) == 1
 
 

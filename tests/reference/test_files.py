@@ -26,11 +26,22 @@ def test_the_format_is_found_by_content_whatever_the_suffix(name: str, as_name: 
     assert open_trace(put(tmp_path / as_name, GOOD[name])).fingerprint == known.fingerprint
 
 
-@pytest.mark.parametrize("text", ["hello\n", "turn\n", "{}\n", '{"stream":0}\n', "[1]\n", "\x7fELF", "\ufeff{}\n"])
+@pytest.mark.parametrize("text", ["hello\n", "turn\n", "{}\n", '{"stream":0}\n', "[1]\n", "\x7fELF"])
 def test_an_unknown_format_is_refused_with_the_list_of_formats(text: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidTrace, match="no known trace format") as caught:
         open_trace(put(tmp_path / "t.jsonl", text))
     assert all(name in caught.value.cure for name in FORMATS)
+
+
+@pytest.mark.parametrize("form", ["auto", *(name for name in FORMATS if name != "npz")])
+@pytest.mark.parametrize("as_name", ["plain.txt", "packed.gz"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16-le", "utf-16-be"])
+def test_a_byte_order_mark_is_named_with_the_cure(encoding: str, as_name: str, form: str, tmp_path: Path) -> None:
+    for text in GOOD.values():
+        marked = text if encoding == "utf-8-sig" else "\ufeff" + text
+        with pytest.raises(InvalidTrace, match=r":1: the file begins with a UTF-(8|16) byte-order mark") as caught:
+            open_trace(put(tmp_path / as_name, marked.encode(encoding)), format=form)
+        assert "UTF-8 without" in caught.value.cure
 
 
 def test_a_format_that_does_not_exist_is_refused_with_the_list() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from expertcache_reference.traces import bulk, canonical, load_trace, open_trace, write_trace
+from expertcache_reference.traces import TraceWarning, bulk, canonical, load_trace, open_trace, write_trace
 from expertcache_spec.errors import InvalidModel
 from expertcache_spec.trace import Trace
 
@@ -46,10 +46,12 @@ def test_a_real_trace_is_the_same_in_every_form(tmp_path: Path) -> None:
         assert [event.recorded for event in without.events] == [event.recorded for event in trace.events]
 
 
-def test_record_sizes_given_by_the_caller_replace_those_of_the_file(tmp_path: Path) -> None:
+def test_record_sizes_given_by_the_caller_replace_those_of_the_file_with_a_warning(tmp_path: Path) -> None:
     path = put(tmp_path / "t.csv", CSV)
-    assert open_trace(path, record_bytes=5).geometry.record_bytes == (5, 5)
-    assert open_trace(path, record_bytes=[7, 8]).geometry.record_bytes == (7, 8)
+    with pytest.warns(TraceWarning, match="records of 100, 300 bytes, and 5 bytes were given"):
+        assert open_trace(path, record_bytes=5).geometry.record_bytes == (5, 5)
+    with pytest.warns(TraceWarning, match="7, 8 bytes were given"):
+        assert open_trace(path, record_bytes=[7, 8]).geometry.record_bytes == (7, 8)
     with pytest.raises(InvalidModel, match="list 2 whole numbers"):
         open_trace(path, record_bytes=[7, 8, 9])
 

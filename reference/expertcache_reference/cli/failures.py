@@ -14,6 +14,9 @@ BAD_TRACE = 1
 USAGE = 2
 """Exit code of everything that another command line would cure."""
 
+OPTIONS = {"state the bytes of one record": "--record-bytes"}
+"""How a cure of the specification begins, and the option that it is done with."""
+
 _LONGEST = 2000
 
 
@@ -25,7 +28,10 @@ def printable(text: str) -> str:
 
 def complain(error: ExpertCacheError) -> int:
     """Print what, where and the cure on stderr; return the exit code that the error calls for."""
-    typer.echo(f"expertcache: {printable(str(error))}", err=True)
+    text = str(error)
+    for cure, option in OPTIONS.items():
+        text = text.replace(f"Cure: {cure}", f"Cure: {cure} with {option}")
+    typer.echo(f"expertcache: {printable(text)}", err=True)
     return BAD_TRACE if isinstance(error, InvalidTrace) else USAGE
 
 

@@ -45,10 +45,10 @@ def stream_trace(
 ) -> Iterator[Reading]:
     """The header and the checked events of a trace file or `builtin:NAME`, in bounded memory.
 
-    `format` is `auto` (by content) or a key of `FORMATS`; `record_bytes` replaces the file's record size, one for all
-    routed layers or one for each layer; `drop_weights` leaves the weights unread. Raises `InvalidTrace` here or while
-    the events are taken, `UnknownName` for a format or builtin that does not exist, `InvalidModel` for record sizes
-    that do not fit the layers.
+    `format` is `auto` (by content) or a key of `FORMATS`; `record_bytes` replaces the file's record size (with a note
+    where that differs), one for all routed layers or one for each layer; `drop_weights` leaves the weights unread.
+    Raises `InvalidTrace` here or while the events are taken, `UnknownName` for a format or builtin that does not exist,
+    `InvalidModel` for record sizes that do not fit the layers.
     """
     known(format)
     with _path(source) as path, opened(path) as raw:
@@ -59,8 +59,9 @@ def stream_trace(
         else:
             reading = _TEXT[found](lines, drop_weights=drop_weights)
         if record_bytes is not None:
-            geometry = with_record_bytes(reading.header.geometry, record_bytes)
+            stated, geometry = reading.header.geometry, with_record_bytes(reading.header.geometry, record_bytes)
             reading.header = attrs.evolve(reading.header, geometry=geometry)
+            reading.notes += _replaced(stated, geometry)
         reading.events = Watch().through(reading.events, reading.notes)
         yield reading
 
@@ -105,6 +106,17 @@ def with_record_bytes(geometry: Geometry, record_bytes: int | Sequence[int]) -> 
     else:
         sizes = tuple(record_bytes)
     return attrs.evolve(geometry, record_bytes=sizes)
+
+
+def _replaced(stated: Geometry, given: Geometry) -> list[str]:
+    """What to say where the record sizes given are not those that the file states."""
+    if stated.record_bytes is None:
+        return []
+    before, now = ([geometry.size(layer) for layer in stated.routed] for geometry in (stated, given))
+    if before == now:
+        return []
+    states, gave = (", ".join(map(str, sorted(set(sizes)))) for sizes in (before, now))
+    return [f"the file states records of {states} bytes, and {gave} bytes were given: the given sizes are used"]
 
 
 def write_trace(trace: Trace, path: str | PathLike[str], *, to: str = "", force: bool = False) -> None:

@@ -20,6 +20,9 @@ MAX_LINE = 64 * 2**20
 Progress = Callable[[int, int], None]
 """Called now and then with the bytes of the file that were consumed, and the size of the file (0 if unknown)."""
 
+_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+"""Byte-order marks, with which some editors and shells begin a file."""
+
 _EVERY = 1 << 16
 _CUT = "copy or capture it again"
 
@@ -41,8 +44,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 class Lines:
     """Iterates over (place, text) of the lines of one file; a place is `path:line`.
 
-    Raises `InvalidTrace` for an empty file, a broken or truncated gzip, a line beyond `MAX_LINE`, an empty line, NUL
-    bytes and anything that is not UTF-8.
+    Raises `InvalidTrace` for an empty file, a broken or truncated gzip, a byte-order mark, a line beyond `MAX_LINE`, an
+    empty line, NUL bytes and anything that is not UTF-8.
     """
 
     name: str
@@ -69,6 +72,8 @@ class Lines:
         """The first line, without consuming it; empty for an empty file."""
         if self._peeked is None:
             self._peeked = self._read()
+            if not self.number:
+                _refuse_mark(self._peeked, f"{self.name}:1")
         return self._peeked
 
     def peek_text(self) -> str:
@@ -114,6 +119,14 @@ class Lines:
             raise InvalidTrace(f"the gzip data is damaged ({error})", where=place, cure=_CUT) from error
         except OSError as error:
             raise InvalidTrace(f"cannot read: {error.strerror or error}", where=place, cure=_CUT) from error
+
+
+def _refuse_mark(line: bytes, place: str) -> None:
+    found = next((name for mark, name in _MARKS.items() if line.startswith(mark)), None)
+    if found is not None:
+        raise InvalidTrace(
+            f"the file begins with a {found} byte-order mark", where=place, cure="save it as UTF-8 without that mark"
+        )
 
 
 def _text(line: bytes, place: str) -> str:
