@@ -16,8 +16,8 @@ from expertcache_spec.model import Key
 def nearness(distance: str, layer: int, here: int, layers: int) -> tuple[int, ...]:
     """A rank of `layer` while `here` runs, the farthest least (XC-EVICT-211). `layers`: how many a pass walks.
 
-    linear: the layers between, either way. circular: the shorter way round. ahead: how long until the layer runs again, 0 for the one
-    that runs. first: the lowest layer is the farthest. none: all are alike.
+    linear: how many layers away, either way. circular: the shorter way round. ahead: how long until the layer runs
+    again, 0 for the one that runs. first: the lowest layer is the farthest. none: all are alike.
     """
     around = (layer - here) % layers
     ranks: dict[str, tuple[int, ...]] = {
