@@ -31,6 +31,7 @@ from expertcache_spec.trace import Event, Trace, decode_trace
 from expertcache_spec.traceformat import decode, encode
 
 from . import recordings
+from .settings_of_policies import SUBJECTS
 from .strategies import random_case, random_trace
 
 CAP = Budget(slots=4)
@@ -355,8 +356,20 @@ def rows_of(result: Result) -> list[tuple[Any, Row]]:
 @pytest.mark.rule("XC-PREFETCH-007", "XC-PREFETCH-012")
 @pytest.mark.parametrize("policy", ["lru", "lfu", "belady"])
 def test_staging_changes_no_step_and_no_count_but_the_reads_that_it_spares(policy: str) -> None:
+    assert spared_by_staging(policy, range(30)) > 100
+
+
+@pytest.mark.nightly
+@pytest.mark.rule("XC-PREFETCH-007", "XC-PREFETCH-012")
+@pytest.mark.parametrize("policy", SUBJECTS)
+def test_staging_changes_nothing_else_in_much_more_volume(policy: str) -> None:
+    assert spared_by_staging(policy, range(1000, 1300)) > 1000
+
+
+def spared_by_staging(policy: str, seeds: range) -> int:
+    """How many demand reads staging has spared; everything else must be as without it."""
     spared = 0
-    for seed in range(30):
+    for seed in seeds:
         case = random_case(seed, policy, overflow=("bypass", "waves")[seed % 2], sized=True)
         plain = Replay(case.trace, policy, case.budget, case.settings)
         try:
@@ -374,17 +387,33 @@ def test_staging_changes_no_step_and_no_count_but_the_reads_that_it_spares(polic
             assert found.broken() == audit(mine.machine) == []
             assert found.peak_slots <= how["cap"].slots
             spared += total.adopted + total.joined
-    assert spared > 100
+    return spared
 
 
 # ---------------------------------------------------------------------------------------------- slots
 
 
 @pytest.mark.rule("XC-PREFETCH-008", "XC-PREFETCH-012", "XC-METRIC-004")
-@pytest.mark.parametrize("policy", ["fifo", "lru", "lfu", "belady"])
+@pytest.mark.parametrize("policy", ["fifo", "lru", "lfu", "clock", "belady"])
 def test_both_sets_of_books_agree_about_prefetches_into_slots(policy: str) -> None:
+    issued, evicted = books_of_slots(policy, range(30))
+    assert issued > 300
+    assert evicted > 50
+
+
+@pytest.mark.nightly
+@pytest.mark.rule("XC-PREFETCH-008", "XC-PREFETCH-012", "XC-METRIC-004")
+@pytest.mark.parametrize("policy", SUBJECTS)
+def test_both_sets_of_books_agree_in_much_more_volume(policy: str) -> None:
+    issued, evicted = books_of_slots(policy, range(1000, 1200))
+    assert issued > 2000
+    assert evicted > 200
+
+
+def books_of_slots(policy: str, seeds: range) -> tuple[int, int]:
+    """Prefetches issued and records that they displaced, where the machine's books and the tickets' must agree."""
     issued = evicted = 0
-    for seed in range(30):
+    for seed in seeds:
         case = random_case(seed, policy, overflow="bypass", room=("reserve", "trim", "retain")[seed % 3], sized=True)
         for how in (how for how in hows(seed) if how["home"] == "slot"):
             mine = Replay(case.trace, policy, case.budget, case.settings, prefetch=Prefetch(**how))
@@ -398,8 +427,7 @@ def test_both_sets_of_books_agree_about_prefetches_into_slots(policy: str) -> No
             assert sum(len(step.victims) for step in steps) == machine.total().evictions
             assert how["displace"] != "nothing" or found.evicted == 0
             issued, evicted = issued + found.issued, evicted + found.evicted
-    assert issued > 300
-    assert evicted > 50
+    return issued, evicted
 
 
 @pytest.mark.rule("XC-PREFETCH-008", "XC-PREFETCH-009", "XC-EVICT-002")

@@ -23,6 +23,10 @@ class Admission:
 
     whole: ClassVar[bool] = False
     """Whether an event that does not fit alone is bypassed whole, whatever the overflow rule."""
+    compares: ClassVar[bool] = False
+    """Whether `takes` may decline."""
+    evicts: ClassVar[bool] = True
+    """Whether anything is ever evicted for a miss."""
 
     def wants(self, keys: Sequence[Key]) -> list[Key]:
         """Those of an event's missing keys that are worth room, if there is any; asked before the event begins."""
@@ -44,6 +48,8 @@ class Admission:
 
 class Refusable(Admission):
     """Admission `refusable`: the policy that names the victim compares the two."""
+
+    compares: ClassVar[bool] = True
 
     def takes(self, policy: Policy, incoming: Key, victim: Key) -> bool:
         """Unless the policy would rather keep the victim (XC-EVICT-051)."""
@@ -96,6 +102,7 @@ class Hysteresis(Admission):
     Source: colibri, fak (divisor 4, margin 4).
     """
 
+    compares: ClassVar[bool] = True
     divisor: int = 4
     margin: int = 4
     halve: int = 0
@@ -129,6 +136,7 @@ class ColdSlots(Admission):
     (#441, #497), here for demand.
     """
 
+    compares: ClassVar[bool] = True
     idle: int = 8
     ages: Ages = attrs.field(factory=Ages)
 
@@ -148,9 +156,7 @@ class ColdSlots(Admission):
 class FreeSlots(Admission):
     """Admission `free-slots`: kept in free room only; what is resident stays (XC-ADMIT-007)."""
 
-    def takes(self, policy: Policy, incoming: Key, victim: Key) -> bool:
-        """Never."""
-        return False
+    evicts: ClassVar[bool] = False
 
 
 class Never(Admission):

@@ -93,8 +93,8 @@ class Losses:
     """What a lossy mode did; whole numbers, weights in millionths.
 
     events: that were changed. dropped: lookups not served with the expert's own record. substituted: lookups of other
-    experts instead. degraded: dropped lookups that a low-precision record served; degraded_bytes: read for them.
-    weight: of all selections with a weight; weight_lost: of those dropped and not degraded.
+    experts instead. degraded: dropped lookups that a low-precision record served. degraded_bytes: read for them.
+    weight: of all selections with a weight. weight_lost: of those dropped and not degraded.
     """
 
     events: int = 0

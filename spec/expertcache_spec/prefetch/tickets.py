@@ -31,12 +31,13 @@ class PrefetchCounts:
     """What the predictions came to; all integers, bytes where they say so.
 
     predictions: keys named for targets, repeats included. duplicate: resident or under way already. refused: no room in
-    the queue, the staging cap or the slots. cancelled, overtaken: ended before a read began. issued: reads begun.
-    useful, late, wasted, failed: how those ended. bytes: read or being read; bytes_wasted: of the wasted. evicted:
-    residents that a prefetch displaced. waits: events that waited for a speculative read to make room. targets: events
-    that something was predicted for; predicted: keys expected of them; routes: keys that they asked for;
-    routes_recalled: of those, predicted. missing: keys that would not have been there without prefetch;
-    missing_recalled: of those, predicted. peak_slots, peak_bytes: the most that staging was charged.
+    the queue or the staging cap. cancelled, overtaken: ended before a read began, the latter by demand. queued: tickets
+    whose read has not begun. issued: reads begun. useful, late, wasted, failed: how those ended. outstanding: issued,
+    and not ended. bytes: read or being read. bytes_wasted: of the wasted. evicted: residents that prefetches
+    displaced. waits: events that waited for a speculative read to make room. targets: events that something was
+    predicted for. predicted: keys expected of them. routes: keys that they asked for. routes_recalled: of those,
+    predicted. missing: keys that would not have been there without prefetch. missing_recalled: of those, predicted.
+    peak_slots, peak_bytes: the most that staging was charged.
     """
 
     predictions: int = 0
@@ -62,9 +63,7 @@ class PrefetchCounts:
     peak_slots: int = 0
     peak_bytes: int = 0
     outstanding: int = 0
-    """Reads begun that have neither failed nor been asked for, nor gone."""
     queued: int = 0
-    """Tickets whose read has not begun."""
 
     def broken(self) -> list[str]:
         """The ids of the identities that do not hold; empty after any run (XC-PREFETCH-012)."""

@@ -124,10 +124,11 @@ class Residency(Reading):
         if part.has(key) or not part.holds_alone(1, size):
             return ()
         going: list[Key] = []
-        held, freed = {*part.holds, *event.keys}, 0
+        held, freed, before = {*part.holds, *event.keys}, 0, self.before_asking(part.policy, may_decline=True)
         while part.over(1 - len(going), size - freed):
             victim = part.policy.victim(held, key)
             if victim is None or not may_go(victim):
+                part.policy = before
                 return ()
             going.append(victim)
             held.add(victim)

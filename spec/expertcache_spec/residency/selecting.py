@@ -141,6 +141,7 @@ class Selecting(State):
         policy.hits(keep, stamps)
         policy.misses(wanted)
         admitted, refused, victims = self._make_room(part, wanted)
+        policy = part.policy  # another object where a question that came to nothing was taken back
         if declined:
             refused = [key for key in misses if key in declined or key in refused]
         self.usage.keep_peak()
@@ -209,11 +210,17 @@ class Selecting(State):
         """The victims that make room for `key`; None when admission would rather keep one of them (XC-ADMIT-002)."""
         going: list[Key] = []
         freed = 0
+        if not part.over(1, size):
+            return going
+        if not self.admission.evicts:
+            return None
+        before = self.before_asking(part.policy)
         while part.over(1 - len(going), size - freed):
             held = part.holds if not going else {*part.holds, *going}
             victim = part.policy.victim(held, key)
             assert victim is not None, "the plan has counted the evictable records"
             if not self.admission.takes(part.policy, key, victim):
+                part.policy = before
                 return None
             going.append(victim)
             freed += part.size_of(victim)

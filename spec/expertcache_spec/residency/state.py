@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cached_property
 from typing import Literal
 
@@ -170,6 +171,22 @@ class State:
         first = self._clock
         self._clock += count
         return first
+
+    @cached_property
+    def asking_changes(self) -> bool:
+        """Whether to ask the policy for a victim is to take it out, as the queue policies do: tried on a fresh one."""
+        policy, key = self.policy(), Key(self.geometry.routed[0], 0)
+        policy.set_capacity(1)
+        policy.insert(key, 0)
+        return policy.victim((), None) != policy.victim((), None)
+
+    def before_asking(self, policy: Policy, *, may_decline: bool = False) -> Policy:
+        """The policy to go back to when the victim it is about to name may stay after all (XC-ADMIT-001).
+
+        Itself, unless asking changes it; then a copy, at a cost in proportion to its state.
+        """
+        declines = may_decline or self.admission.compares
+        return deepcopy(policy) if declines and self.asking_changes else policy
 
     def drop(self, part: Partition, key: Key) -> None:
         """Take the record out of the partition and its policy."""
