@@ -6,15 +6,16 @@ recency. The target p, from 0 to c, is what T1 should hold: an IEEE double, one 
 under `step` whole an integer.
 Order: T1, when it holds more than p, or exactly p while the incoming key was a ghost of B2; else T2; the least recent
 first. Held keys are passed over where they lie; where one list has nothing to give, the other gives.
-Transitions: a hit moves the key to the recent end of T2. A miss in B1 raises p by |B2| / |B1|, by one at least; a miss
-in B2 lowers it by |B1| / |B2|, by one at least; both enter T2 and are no ghosts any more. Any other miss enters T1. A
-victim becomes the most recent ghost of its side. After either B1 forgets its oldest while T1 and B1 together exceed
-c, then B2 while all four exceed 2c: which is when the paper forgets them, seen from the other end. In an event p learns
-from all its ghosts before the first victim is chosen, and T1 counts as if the earlier misses bound for it were in it. A
-seed or a prefetch enters T1, teaches p nothing, and is no ghost from then on. A smaller c lowers p to c and forgets
-ghosts at once. Reset of history zeroes p and empties B1 and B2; T1 and T2 are places, and stay.
-Laws: |T1| + |T2| <= c, |T1| + |B1| <= c, all four <= 2c, 0 <= p <= c, in slots and whenever nothing overshoots. Without
-any hit it is FIFO. While no ghost returns p is 0, and T2 gives nothing before T1 is empty. No stack policy.
+Transitions: a hit moves the key to the recent end of T2. A miss in B1 raises p by the size of B2 over that of B1, a
+miss in B2 lowers it by the inverse, by one at least; both enter T2 and are no ghosts any more. Any other miss enters
+T1. A victim becomes the most recent ghost of its side. After either B1 forgets its oldest while T1 and B1 together
+exceed c, then B2 while all four exceed 2c: which is when the paper forgets them, seen from the other end. In an event p
+learns from all its ghosts before the first victim is chosen, and T1 counts as if the earlier misses bound for it were
+in it. A seed or a prefetch enters T1, teaches p nothing, and is no ghost from then on. A smaller c lowers p to c and
+forgets ghosts at once. Reset of history zeroes p and empties B1 and B2; T1 and T2 are places, and stay.
+Laws: T1 and T2 hold at most c together, T1 and B1 too, all four 2c; p is from 0 to c: in slots, and while nothing
+overshoots. Without any hit it is FIFO. While no ghost returns p is 0, and T2 gives nothing before T1 is empty. No stack
+policy.
 Engines that differ: libCacheSim's ARC is this one, hit for hit and victim for victim; an older version of it is `step`
 whole. PyMimircache and cacheus give other counts under the name. siphon adds execution pins, which here are held keys.
 """
