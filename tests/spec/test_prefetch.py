@@ -371,13 +371,13 @@ def spared_by_staging(policy: str, seeds: range) -> int:
     spared = 0
     for seed in seeds:
         case = random_case(seed, policy, overflow=("bypass", "waves")[seed % 2], sized=True)
-        plain = Replay(case.trace, policy, case.budget, case.settings)
+        plain = Replay(case.trace, SUBJECTS[policy], case.budget, case.settings)
         try:
             steps = list(plain)
         except EventTooLarge:  # waves cannot serve a byte budget below one record
             continue
         for how in (how for how in hows(seed) if how["home"] == "staging"):
-            mine = Replay(case.trace, policy, case.budget, case.settings, prefetch=Prefetch(**how))
+            mine = Replay(case.trace, SUBJECTS[policy], case.budget, case.settings, prefetch=Prefetch(**how))
             assert list(mine) == steps
             result, found = mine.result(), counts(mine.result())
             assert rows_of(result) == rows_of(plain.result())
@@ -416,7 +416,7 @@ def books_of_slots(policy: str, seeds: range) -> tuple[int, int]:
     for seed in seeds:
         case = random_case(seed, policy, overflow="bypass", room=("reserve", "trim", "retain")[seed % 3], sized=True)
         for how in (how for how in hows(seed) if how["home"] == "slot"):
-            mine = Replay(case.trace, policy, case.budget, case.settings, prefetch=Prefetch(**how))
+            mine = Replay(case.trace, SUBJECTS[policy], case.budget, case.settings, prefetch=Prefetch(**how))
             steps = list(mine)
             found, machine = counts(mine.result()), mine.machine.counters
             assert found.broken() == audit(mine.machine) == []
