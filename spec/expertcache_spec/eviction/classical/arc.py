@@ -14,7 +14,7 @@ learns from all its ghosts before the first victim is chosen, and T1 counts as i
 in it. A seed or a prefetch enters T1, teaches p nothing, and is no ghost from then on. A smaller c lowers p to c and
 forgets ghosts at once. Reset of history zeroes p and empties B1 and B2; T1 and T2 are places, and stay.
 Laws: T1 and T2 hold at most c together, T1 and B1 too, all four 2c; p is from 0 to c: in slots, and while nothing
-overshoots. Without any hit it is FIFO. While no ghost returns p is 0, and T2 gives nothing before T1 is empty. No stack
+overshoots. Without any hit it is FIFO. While no ghost returns p is 0, and T2 gives only where T1 cannot. No stack
 policy.
 Engines that differ: libCacheSim's ARC is this one, hit for hit and victim for victim; an older version of it is `step`
 whole. PyMimircache and cacheus give other counts under the name. siphon adds execution pins, which here are held keys.
