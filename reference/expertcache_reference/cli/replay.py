@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import attrs
 import typer
 
-from expertcache_reference.cli import options
+from expertcache_reference.cli import axes, options
 from expertcache_reference.cli.console import load, print_json, print_table, rate, tracked, warn
 from expertcache_reference.cli.failures import BAD_TRACE
 from expertcache_spec.engines import Mismatch, mismatches
@@ -37,6 +38,8 @@ def replay(
     mode: options.Mode = "event",
     record_bytes: options.RecordBytes = None,
     drop_weights: options.DropWeights = False,
+    prefetch: axes.PrefetchWords = None,
+    misses: axes.MissesWords = None,
     profile: options.ProfileName = None,
     against_recording: Annotated[
         bool, typer.Option("--against-recording", help="Compare each key with what the engine recorded.")
@@ -51,8 +54,12 @@ def replay(
         admission=admission,
     )  # fmt: skip
     spelled, (limit, unit) = options.policy(policy, profile), options.budget(slots, budget)
+    guesses, losses = axes.prefetch(prefetch), axes.misses(misses)
     trace, notes = load(source, record_bytes, drop_weights=drop_weights)
-    run = Replay(trace, spelled.card, limit, chosen, mode, parameters=spelled.parameters)  # type: ignore[arg-type]
+    run = Replay(
+        trace, spelled.card, limit, chosen, mode, parameters=spelled.parameters,  # type: ignore[arg-type]
+        prefetch=guesses, misses=losses,
+    )  # fmt: skip
     found = _run(run, against_recording)
     result = run.result()
     warnings = [*result.warnings, *notes]
@@ -113,12 +120,24 @@ def _print(result: Result, unit: str) -> None:
     policy = spell(manifest.policy, manifest.parameters)
     typer.echo(f"policy    {policy}, {manifest.replay} replay, budget {' and '.join(limits)}")
     typer.echo(f"settings  {', '.join(f'{k} {getattr(manifest.settings, k)}' for k in SETTINGS)}")
+    for label, axis, counts in (
+        ("prefetch", manifest.prefetch, result.prefetch),
+        ("misses", manifest.misses, result.losses),
+    ):
+        if axis is not None:
+            typer.echo(f"{label:<9} {_words(axis)}")
+        if counts is not None:
+            typer.echo(f"          {_words({name: n for name, n in attrs.asdict(counts).items() if n}) or 'nothing'}")
     if manifest.optimum is not None:
         typer.echo(f"optimum   {manifest.optimum}")
     peak = f", {result.counters.peak_bytes} bytes" if known else ""
     typer.echo(f"peak      {result.counters.peak_slots} records{peak}")
     rows = [*((str(phase), row) for phase, row in result.counters.per_phase().items()), ("total", total)]
     print_table(manifest.trace, ("phase", *_COLUMNS, "hit rate"), (_cells(label, row, known) for label, row in rows))
+
+
+def _words(facts: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in facts.items() if not isinstance(value, dict | list | tuple))
 
 
 def _cells(label: str, row: Row, known: bool) -> list[str]:
