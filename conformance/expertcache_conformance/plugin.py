@@ -6,7 +6,9 @@ Loaded in every pytest run of the environment, so nothing but the standard libra
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from expertcache_conformance.examination import Examination
     from expertcache_conformance.program import Program
+    from expertcache_conformance.report import Report
 
 # Any, because the types may not be imported here.
 IMPLEMENTATION: pytest.StashKey[Any] = pytest.StashKey()
@@ -49,20 +52,49 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if not __debug__:
         raise pytest.UsageError("python -O removes the contracts that the verdicts rest on: run without it")
-    from expertcache_conformance import report
-    from expertcache_conformance.adapters import CannotLoad, load, load_policy
+    if not _contracts():
+        raise pytest.UsageError(
+            f"EXPERTCACHE_CONTRACTS={os.environ['EXPERTCACHE_CONTRACTS']} removes the contracts that the verdicts rest "
+            "on: run without it"
+        )
+    _read_options(config)
+
+
+def _contracts() -> bool:
+    from expertcache_spec.contracts import ENABLED
+
+    return ENABLED
+
+
+def _read_options(config: pytest.Config) -> None:
+    """Load the implementation, read the files and look at the places to write to; raises `UsageError`."""
+    from expertcache_conformance import adapters, files, report
+
+    options, stash, here = config.option, config.stash, config.invocation_params.dir
+    with _blaming("--policy" if options.impl is None else "--impl"):
+        given, load = (options.policy, adapters.load_policy) if options.impl is None else (options.impl, adapters.load)
+        stash[IMPLEMENTATION] = load(given, here)
+    with _blaming("--impl-expect"):
+        stash[EXPECTED] = files.read_expected(options.impl_expect)
+    with _blaming("--impl-replay"):
+        stash[REPLAYED] = files.read_replay(options.impl_replay)
+    with _blaming("--impl-report"):
+        if options.impl_report:
+            files.check_file(Path(options.impl_report))
+    with _blaming("--impl-failures"):
+        if not options.impl_replay:  # which writes none
+            files.check_folder(here / options.impl_failures)
+    stash[REPORT] = report.Report(stash[IMPLEMENTATION], stash[REPLAYED] is not None)
+
+
+@contextmanager
+def _blaming(option: str) -> Generator[None]:
+    from expertcache_conformance import adapters, files
 
     try:
-        config.stash[IMPLEMENTATION] = (
-            load(config.option.impl, config.invocation_params.dir)
-            if config.option.impl is not None
-            else load_policy(config.option.policy, config.invocation_params.dir)
-        )
-        config.stash[EXPECTED] = report.read_expected(config.option.impl_expect)
-        config.stash[REPLAYED] = report.read_replay(config.option.impl_replay)
-    except (CannotLoad, report.CannotRead) as error:
-        raise pytest.UsageError(f"--{'impl' if config.option.impl is not None else 'policy'}: {error}") from error
-    config.stash[REPORT] = report.Report(config.stash[IMPLEMENTATION])
+        yield
+    except (adapters.CannotLoad, files.CannotRead, files.CannotWrite) as error:
+        raise pytest.UsageError(f"{option}: {error}") from error
 
 
 def _ours(item: pytest.Item) -> bool:
@@ -141,6 +173,7 @@ class Collector:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        self.unwritten = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the facts of a call, and failures outside of calls as errors."""
@@ -156,15 +189,25 @@ class Collector:
         if self.config.option.impl_list or hasattr(self.config, "workerinput") or not found.tests:
             return
         if self.config.option.impl_report:
-            found.write(Path(self.config.option.impl_report), self.config.stash[EXPECTED])
+            self._write(found, session)
         if found.unexpected_passes(self.config.stash[EXPECTED]) and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _write(self, found: Report, session: pytest.Session) -> None:
+        from expertcache_conformance.files import CannotWrite
+
+        try:
+            found.write(Path(self.config.option.impl_report), self.config.stash[EXPECTED])
+        except CannotWrite as error:
+            self.unwritten, session.exitstatus = f"--impl-report: {error}", pytest.ExitCode.USAGE_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the verdict."""
         found = self.config.stash[REPORT]
         for line in found.listing() if self.config.option.impl_list else found.summary(self.config.stash[EXPECTED]):
             terminalreporter.write_line(line)
+        if self.unwritten:
+            terminalreporter.write_line(self.unwritten)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

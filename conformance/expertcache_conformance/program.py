@@ -13,20 +13,30 @@ from typing import Any
 import attrs
 
 from expertcache_conformance.adapters.protocol import Config
-from expertcache_spec.errors import ExpertCacheError
-from expertcache_spec.model import Budget, Geometry, Key
-from expertcache_spec.residency import Settings
+from expertcache_spec.model import Geometry, Key
 from expertcache_spec.trace import Event, encode_event, encode_geometry
-from expertcache_spec.traceformat import decode_event, decode_header
 
 FORMAT, VERSION = "expertcache-replay", 1
+"""Of a replay file; `decoding` reads it."""
 
-OPERATIONS = ("step", "select", "complete", "fail", "release", "resume", "pin", "unpin", "seed", "prefetch", "resize",
-              "reset", "rebind")  # fmt: skip
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "step": ("event",),
+    "select": ("event", "label"),
+    "complete": ("key",),
+    "fail": ("key",),
+    "release": ("label",),
+    "resume": ("label",),
+    "pin": ("key",),
+    "unpin": ("key",),
+    "seed": ("keys",),
+    "prefetch": ("key",),
+    "resize": (),
+    "reset": ("text",),
+    "rebind": ("text",),
+}
+"""Operation to the arguments that it must have."""
 
-
-class InvalidReplay(ValueError):
-    """A replay file that cannot be read; names the field."""
+OPERATIONS = tuple(ARGUMENTS)
 
 
 @attrs.frozen
@@ -52,7 +62,7 @@ class Operation:
         if self.label is not None:
             parts.append(f"#{self.label}")
         parts += [show(key) for key in ((self.key,) if self.key else self.keys or ())]
-        parts += [f"{n} {name}" for name, n in (("slots", self.slots), ("bytes", self.bytes)) if n is not None]
+        parts += [count(n, noun) for noun, n in (("slot", self.slots), ("byte", self.bytes)) if n is not None]
         return " ".join([*parts, *([self.text] if self.text else [])])
 
 
@@ -67,6 +77,11 @@ class Program:
 def show(key: Key) -> str:
     """A key as text."""
     return f"({key[0]},{key[1]})"
+
+
+def count(number: int, noun: str, nouns: str = "") -> str:
+    """The number with its noun, `nouns` where that is more than an s longer."""
+    return f"{number} {noun if number == 1 else nouns or noun + 's'}"
 
 
 def steps(config: Config, events: tuple[Event, ...]) -> Program:
@@ -104,37 +119,6 @@ def _encode_operation(operation: Operation) -> dict[str, Any]:
         if (value := getattr(operation, name)) is not None:
             record[name] = value
     return record
-
-
-def decode_program(record: Mapping[str, Any], where: str) -> Program:
-    """The program of JSON data; raises `InvalidReplay` naming `where`."""
-    try:
-        raw = record["config"]
-        header = decode_header({"format": "expertcache-trace", "version": 1, "geometry": raw["geometry"]}, where)
-        operations = tuple(
-            _decode_operation(item, f"{where}: operation {i}") for i, item in enumerate(record["operations"])
-        )
-        future = tuple(o.event for o in operations if o.event is not None) if raw["offline"] else None
-        budget, settings = Budget(raw["slots"], raw["bytes"]), Settings(**raw["settings"])
-        config = Config(raw["policy"], budget, header.geometry, settings, raw["parameters"], future)
-    except (KeyError, TypeError, ExpertCacheError) as error:
-        raise InvalidReplay(f"{where}: {type(error).__name__}: {error}") from error
-    return Program(config, operations)
-
-
-def _decode_operation(record: Mapping[str, Any], where: str) -> Operation:
-    if record["op"] not in OPERATIONS:
-        raise InvalidReplay(f"{where}: unknown operation {record['op']!r}")
-    return Operation(
-        record["op"],
-        event=decode_event(record["event"], where) if "event" in record else None,
-        label=record.get("label"),
-        key=Key(*record["key"]) if "key" in record else None,
-        keys=tuple(Key(*key) for key in record["keys"]) if "keys" in record else None,
-        slots=record.get("slots"),
-        bytes=record.get("bytes"),
-        text=record.get("text"),
-    )
 
 
 def geometry(layers: int, experts: int, top_k: int, record_bytes: tuple[int, ...] | None = None) -> Geometry:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import platform
-import tempfile
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,14 +14,11 @@ from expertcache_conformance import SUITE_VERSION
 from expertcache_conformance.adapters import Implementation, PolicyAlone
 from expertcache_conformance.answers import Crashed
 from expertcache_conformance.examination import NotClaimed, RulesBroken
+from expertcache_conformance.files import CannotWrite, write, write_replay
 from expertcache_conformance.judge import LUCK, Violation
-from expertcache_conformance.program import FORMAT, VERSION, InvalidReplay, Program, decode_program, encode_program
+from expertcache_conformance.program import FORMAT, VERSION, count, encode_program
 from expertcache_spec import SPEC_VERSION
 from expertcache_spec.rules import RULES
-
-
-class CannotRead(ValueError):
-    """A file given to an option that does not hold what the option needs."""
 
 
 def judge_outcome(item: pytest.Item, call: pytest.CallInfo[None], rules: list[str]) -> dict[str, Any]:
@@ -71,12 +63,11 @@ def _failed(item: pytest.Item, name: str, violations: list[Violation]) -> dict[s
     option = "--policy" if isinstance(implementation.target, PolicyAlone) else "--impl"
     for violation in violations:
         record = describe(violation, implementation)
-        file = None if replaying else write_replay(folder, name, record)
-        found.append({**record, "replay": file.name if file is not None else None})
-        again = (
-            f"\n  again: pytest --pyargs expertcache_conformance {option} {implementation.spelled} --impl-replay {file}"
-        )
-        texts.append(violation.text() + (again if file is not None else ""))
+        file, again = None, ""
+        if not replaying:
+            file, again = _keep(folder, name, record, f"{option} {implementation.spelled}")
+        found.append({**record, "replay": file})
+        texts.append(violation.text() + again)
     as_expected = all(violation.rule in expected for violation in violations)
     return {
         "pytest": "skipped" if as_expected else "failed",
@@ -84,6 +75,15 @@ def _failed(item: pytest.Item, name: str, violations: list[Violation]) -> dict[s
         "violations": found,
         "text": "\n\n".join(texts),
     }
+
+
+def _keep(folder: Path, test: str, record: dict[str, Any], subject: str) -> tuple[str | None, str]:
+    """Write the replay file; its name, and what to tell of it under the finding."""
+    try:
+        file = write_replay(folder, test, record)
+    except CannotWrite as error:
+        return None, f"\n  no replay file: {error}"
+    return file.name, f"\n  again: pytest --pyargs expertcache_conformance {subject} --impl-replay {file}"
 
 
 def describe(violation: Violation, implementation: Implementation) -> dict[str, Any]:
@@ -102,67 +102,13 @@ def describe(violation: Violation, implementation: Implementation) -> dict[str, 
     }
 
 
-def write_replay(folder: Path, test: str, record: dict[str, Any]) -> Path:
-    """Write one replay file whole, under a name made of the rule and the witness; returns where."""
-    folder.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256(json.dumps([test, record["operations"], record["config"]]).encode()).hexdigest()[:8]
-    path = folder / f"{record['rule']}-{digest}.json"
-    _write(path, record)
-    return path
-
-
-def _write(path: Path, record: dict[str, Any]) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(record, file, indent=1)
-            file.write("\n")
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def read_replay(name: str | None) -> Program | None:
-    """The program of a replay file; raises `CannotRead`."""
-    if name is None:
-        return None
-    try:
-        record = json.loads(Path(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CannotRead(f"{name} is no readable replay file: {error}") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("version") != VERSION:
-        raise CannotRead(f"{name} is no replay file of format {FORMAT} version {VERSION}")
-    try:
-        return decode_program(record, name)
-    except InvalidReplay as error:
-        raise CannotRead(str(error)) from error
-
-
-def read_expected(name: str | None) -> dict[str, str]:
-    """Rule id to reason, from a TOML file of `[[expected]]` tables with `rule` and `reason`; raises `CannotRead`."""
-    if name is None:
-        return {}
-    try:
-        tables = tomllib.loads(Path(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CannotRead(f"{name} is no readable TOML file: {error}") from error
-    listed = tables.get("expected")
-    if set(tables) != {"expected"} or not isinstance(listed, list) or not listed:
-        raise CannotRead(f"{name} must hold [[expected]] tables and nothing else")
-    expected: dict[str, str] = {}
-    for entry in listed:
-        if set(entry) != {"rule", "reason"} or entry["rule"] not in RULES or entry["rule"] in expected:
-            raise CannotRead(f"{name}: {entry} needs a known rule, listed once, and a reason")
-        expected[entry["rule"]] = entry["reason"]
-    return expected
-
-
 @attrs.define
 class Report:
     """The facts of one run, gathered test by test."""
 
     implementation: Implementation
+    replaying: bool = False
+    """Whether all that is run is one replay file."""
     tests: list[dict[str, Any]] = attrs.field(factory=list)
     broken: list[str] = attrs.field(factory=list)
     """Tests that failed outside of their call: a fixture, the suite itself."""
@@ -186,9 +132,10 @@ class Report:
         for facts in self.tests:
             for rule in facts["rules"]:
                 heard.setdefault(rule, set()).add(facts["outcome"])
-        if LUCK in violated:
-            return {rule: "failed" if rule == LUCK else "not judged" for rule in sorted(heard)}
-        return {rule: _verdict(rule in violated, heard[rule]) for rule in sorted(heard)}
+        verdicts = {rule: _verdict(rule in violated, heard[rule]) for rule in sorted(heard)}
+        if LUCK in violated:  # what is not claimed stays so: the score is of what is
+            return {r: "not judged" if r != LUCK and verdicts[r] != "not claimed" else verdicts[r] for r in verdicts}
+        return verdicts
 
     def unexpected_passes(self, expected: dict[str, str]) -> list[str]:
         """Rules that were expected to fail, that a test of this run is about, and that nothing found broken."""
@@ -196,7 +143,7 @@ class Report:
         return [rule for rule in expected if rule not in violated and rule in verdicts]
 
     def write(self, path: Path, expected: dict[str, str]) -> None:
-        """Write the JSON report, whole; the same run writes the same bytes."""
+        """Write the JSON report; the same run writes the same bytes. Raises `CannotWrite`."""
         violated, profile = self.violated(), attrs.asdict(self.implementation.profile)
         rules = {
             rule: {
@@ -208,7 +155,7 @@ class Report:
             }
             for rule, verdict in self.verdicts().items()
         }
-        _write(
+        write(
             path,
             {
                 "format": "expertcache-report",
@@ -239,6 +186,9 @@ class Report:
     def verdict(self) -> str:
         """One line: conforms, to what and how much of it; or the rules that are broken."""
         profile, verdicts = self.implementation.profile, self.verdicts()
+        failed = [rule for rule, verdict in verdicts.items() if verdict == "failed"]
+        if self.replaying:
+            return f"{profile.name}: {self._of_witness(failed)}"
         scores = []
         for level in ("MUST", "SHOULD"):
             heard = [verdict for rule, verdict in verdicts.items() if RULES[rule].level == level]
@@ -247,13 +197,19 @@ class Report:
         score = ", ".join(scores)
         claims = ", ".join((*profile.policies, *profile.capabilities))
         claim = f"expertcache {SPEC_VERSION} {{replay {profile.replay}; {claims}}}"
-        failed = [rule for rule, verdict in verdicts.items() if verdict == "failed"]
         errors = len(self.broken) + sum(facts["outcome"] == "error" for facts in self.tests)
         if failed:
             return f"{profile.name} does not conform to {claim}: breaks {', '.join(failed)}; {score}"
         if errors:
-            return f"{profile.name}: no verdict, {errors} tests ended in an error; {score}"
+            return f"{profile.name}: no verdict, {count(errors, 'test')} ended in an error; {score}"
         return f"{profile.name} conforms to {claim}: {score}"
+
+    def _of_witness(self, failed: list[str]) -> str:
+        """The same of one replay file, which says nothing of conforming."""
+        if failed:
+            return f"the witness still fails: {', '.join(failed)}"
+        passed = not self.broken and {facts["outcome"] for facts in self.tests} == {"passed"}
+        return "the witness no longer fails" if passed else "no verdict on the witness"
 
     def summary(self, expected: dict[str, str]) -> Iterator[str]:
         """The verdict and what else a person must know."""
@@ -263,7 +219,8 @@ class Report:
         for rule, violations in self.violated().items():
             yield f"{rule} is broken{' (expected)' if rule in expected else ''}: {RULES[rule].text}"
             shortest = min(violations, key=lambda violation: len(violation["operations"]))
-            yield f"    shortest witness: {len(shortest['operations'])} operations, {shortest['replay']}"
+            file = f", {shortest['replay']}" if shortest["replay"] is not None else ""
+            yield f"    shortest witness: {count(len(shortest['operations']), 'operation')}{file}"
             yield f"    {shortest['note']}"
         for rule in self.unexpected_passes(expected):
             yield f"{rule} was expected to fail ({expected[rule]}) and did not: take it off the list"
