@@ -52,7 +52,11 @@ class Shelf:
         return self._end(max, reversed, held)
 
     def _end(self, best: Callable[..., Numbered], way: Callable[..., Any], held: Collection[Key]) -> Numbered | None:
-        found = next((pair for pair in way(self.row.items()) if pair[1] not in held), None)
+        found = None
+        for pair in way(self.row.items()):
+            if pair[1] not in held:
+                found = pair
+                break
         if self.strays:
             stray = next((number for number in way(self.strays) if self.strays[number] not in held), None)
             if stray is not None:
@@ -80,7 +84,7 @@ class IndexedClasses(Classified):
     unjudged: SortedDict = attrs.field(factory=SortedDict, init=False)
     """The residents that are judged by a key that nobody has asked for."""
     ranking: list[tuple[int, Shelf]] = attrs.field(factory=list, init=False)
-    """The shelves by likelihood, rising; empty when it must be made again."""
+    """The shelves that are not empty by likelihood, rising; none when it must be made again."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -128,11 +132,12 @@ class IndexedClasses(Classified):
             if old != UNASKED:
                 known[old] -= 1
             known[to] += 1
-            if facts.seat is not None:
+            seat = facts.seat
+            if seat is not None:
                 if facts.place:
                     shelves[old].take(facts.place)
-                facts.place = facts.number
-                shelves[to].put(facts.number, facts.seat)
+                facts.place = number = facts.number
+                shelves[to].put(number, seat)
 
     def insert(self, key: Key, now: int) -> None:
         """File under the class as it stands."""
@@ -142,14 +147,16 @@ class IndexedClasses(Classified):
         else:
             facts.seat, facts.place = key, facts.number
             self.shelves[facts.filed].put(facts.number, key)
+            self.ranking.clear()
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The first key of the least likely class that has one to give, or of several equally likely ones."""
         if self.unjudged and (key := first_free(self.unjudged, held)):
             return key
         if not self.ranking:
-            likely = self.table.likelihoods()
-            self.ranking = sorted(zip(likely, self.shelves, strict=True), key=lambda pair: pair[0])
+            pairs = zip(self.table.likelihoods(), self.shelves, strict=True)
+            filled = [pair for pair in pairs if pair[1].row or pair[1].strays]
+            self.ranking = sorted(filled, key=lambda pair: pair[0])
         oldest = self.ties == "oldest"
         found: tuple[int, int, Key] | None = None
         for value, shelf in self.ranking:
