@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from expertcache_spec.errors import EventTooLarge, InvalidBudget, MustWait, WrongState
+from expertcache_spec.errors import EventTooLarge, InvalidBudget, InvalidModel, MustWait, WrongState
 from expertcache_spec.eviction import make
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency import Residency, Settings, audit
@@ -286,3 +286,27 @@ def test_a_miss_that_a_later_wave_bypasses_is_counted_as_not_kept() -> None:
     row = cache.counters.total()
     assert (row.misses, row.admissions, row.refused, row.bypassed, row.reads) == (3, 2, 1, 0, 3)
     assert audit(cache) == []
+
+
+@pytest.mark.rule("XC-RES-018", "XC-RES-020", "XC-RES-021")
+@pytest.mark.parametrize("given", [(0, 1), [0, 1], 1, None, "01"])
+def test_what_is_no_key_is_refused_and_changes_nothing(given: object) -> None:
+    """A plain pair is equal to its key, so that it would be found, and then lack its names."""
+    cache = machine(4)
+    load(cache, 1)
+    before = cache.residents(), cache.usage.slots, repr(cache.counters)
+    for transition in (cache.pin, cache.unpin, cache.prefetch, lambda key: cache.seed([Key(0, 2), key])):
+        with pytest.raises(InvalidModel, match=r"is no Key. Cure: write Key\(layer, expert\)"):
+            transition(given)  # type: ignore[arg-type]
+    assert (cache.residents(), cache.usage.slots, repr(cache.counters)) == before
+    assert not cache.flights
+    assert audit(cache) == []
+
+
+@pytest.mark.rule("XC-RES-020")
+def test_more_priorities_than_keys_are_refused_and_install_nothing() -> None:
+    cache = machine(4)
+    with pytest.raises(InvalidModel, match="more priorities than keys"):
+        cache.seed(keys(1), (5, 6))
+    assert not cache.flights
+    assert cache.seed(keys(1, 2), (5,)).reads == keys(1, 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 import attrs
@@ -69,6 +68,7 @@ class Residency(Reading):
         part.unhold(key)
 
     def _resident_part(self, key: Key, where: str) -> Partition:
+        _check_key(key, where)
         if key.layer not in self.geometry.routed or key not in self.part_of(key.layer).resident:
             raise WrongState(f"{key} is not resident", where=where, cure="load it first; pins do not load")
         return self.part_of(key.layer)
@@ -79,14 +79,17 @@ class Residency(Reading):
         """Reserve free room for profile keys in list order; the caller reads and completes them (XC-RES-020).
 
         Seeds evict nothing and count as neither hits nor misses; keys that no model has are ignored and counted.
-        `priorities` go with the keys, 0 where they end; they matter to policies that rank by them.
+        `priorities` go with the keys, 0 where they end; they matter to policies that rank by them. Raises
+        `InvalidModel`, unchanged, for more priorities than keys, and for what is no `Key`.
         """
-        listed = list(zip_longest(keys, priorities, fillvalue=0))  # a list that fails to be read installs nothing
+        listed, ranks = list(keys), list(priorities)  # a list that fails to be read installs nothing
+        for key in listed:
+            _check_key(key, "seed")
+        if len(ranks) > len(listed):
+            raise InvalidModel("more priorities than keys", where="seed", cure="give one priority a key")
         reads: list[Key] = []
         present = ignored = refused = 0
-        for key, priority in listed:
-            if not isinstance(key, Key):
-                raise InvalidModel("more priorities than keys", where="seed", cure="give one priority a key")
+        for key, priority in zip(listed, ranks + [0] * (len(listed) - len(ranks)), strict=True):
             if key.layer not in self.geometry.routed or not 0 <= key.expert < self.geometry.experts:
                 ignored += 1
                 continue
@@ -101,6 +104,7 @@ class Residency(Reading):
 
     def prefetch(self, key: Key) -> PrefetchOutcome:
         """Start a speculative read into free room; it never evicts (XC-RES-021). The caller completes or fails it."""
+        _check_key(key, "prefetch")
         if key.layer not in self.geometry.routed or not 0 <= key.expert < self.geometry.experts:
             raise InvalidModel(f"{key} is no key of the model", where="prefetch", cure="predict experts that exist")
         part = self.part_of(key.layer)
@@ -221,3 +225,8 @@ class Residency(Reading):
         self.admission = make_admission(self.settings.admission)
         self.epoch += 1
         self.recent = tuple(self.parts.values())
+
+
+def _check_key(key: Key, where: str) -> None:
+    if not isinstance(key, Key):  # a plain pair equals its key, and would live on in sets and dicts of keys
+        raise InvalidModel(f"{key!r} is no Key", where=where, cure="write Key(layer, expert)")
