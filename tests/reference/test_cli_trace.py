@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from expertcache_reference.traces import open_trace
+from expertcache_reference.traces import open_trace, write_trace
 from expertcache_spec import SPEC_VERSION
+from expertcache_spec.trace import decode_trace
 
 from .files import CSV, GEMMA, INSTRUCT_FACTS, QWEN, dumped, put, request
 from .running import process, run, run_json
@@ -144,3 +145,21 @@ def test_the_program_says_its_versions_and_its_help() -> None:
     for command in ((), ("trace",), ("replay",), ("compare",), ("trace", "info"), ("trace", "convert")):
         assert run(*command, "--help").code == 0
     assert run("replya").code == 2
+
+
+def test_one_is_singular_wherever_a_number_is_printed(tmp_path: Path) -> None:
+    trace = put(tmp_path / "one.jsonl", dumped([request()]).replace("\n", ""))
+    single, target = tmp_path / "single.jsonl", tmp_path / "again.jsonl"
+    write_trace(decode_trace([[0]]), single)
+    said = [
+        run("trace", "validate", single).out,
+        run("trace", "convert", single, target).out,
+        run("trace", "info", single).out,
+        run("replay", single, "--policy", "lru", "--slots", "1").out,
+        run("compare", single, "--policies", "lru", "--slots", "1").out,
+    ]
+    words = ("1 event\n", "1 event,", "1 slot,", "budget 1 slot\n", "1 slot ")
+    for printed, word in zip(said, words, strict=True):
+        assert word in printed
+        assert not re.search(r"\b1 (slot|event|record)s\b", printed)
+    assert "48 events" in run("trace", "validate", trace).out

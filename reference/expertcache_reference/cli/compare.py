@@ -10,7 +10,7 @@ import attrs
 import typer
 
 from expertcache_reference.cli import options
-from expertcache_reference.cli.console import load, print_json, print_table, rate, tracked, warn
+from expertcache_reference.cli.console import count, load, print_json, print_table, rate, tracked, warn
 from expertcache_spec.errors import ExpertCacheError
 from expertcache_spec.model import Budget
 from expertcache_spec.replay import Manifest, Replay, Result, as_dict
@@ -80,9 +80,9 @@ def _budgets(slots: str | None, sizes: str | None) -> dict[Budget, str]:
     if sizes is not None:
         return {options.budget(None, size)[0]: size for size in options.listed(sizes)}
     counts = options.listed(str(slots))
-    if not all(count.isascii() and count.isdigit() and len(count) <= 18 for count in counts):
+    if not all(number.isascii() and number.isdigit() and len(number) <= 18 for number in counts):
         raise typer.BadParameter(f"--slots {slots}: whole numbers from 0, with commas between")
-    return {Budget(int(count)): f"{int(count)} slots" for count in counts}
+    return {Budget(int(number)): count(int(number), "slot") for number in counts}
 
 
 def refuse_unlike(manifests: Sequence[Manifest]) -> None:

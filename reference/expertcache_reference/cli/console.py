@@ -86,6 +86,11 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
     typer.echo(printed.get(), nl=False)  # rich would end the program by itself on a broken pipe
 
 
+def count(number: int, noun: str) -> str:
+    """The number with its noun, in the plural where it is not one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def rate(part: int, whole: int) -> str:
     """The ratio as a percentage, derived from its integers."""
     return f"{100 * part / whole:.2f} %" if whole else "-"

@@ -8,7 +8,7 @@ import attrs
 import typer
 
 from expertcache_reference.cli import axes, options
-from expertcache_reference.cli.console import load, print_json, print_table, rate, tracked, warn
+from expertcache_reference.cli.console import count, load, print_json, print_table, rate, tracked, warn
 from expertcache_reference.cli.failures import BAD_TRACE
 from expertcache_spec.engines import Mismatch, mismatches
 from expertcache_spec.eviction.spelling import spell
@@ -114,7 +114,7 @@ def _said(hit: bool, read: int) -> str:
 def _print(result: Result, unit: str) -> None:
     manifest, total = result.manifest, result.total
     known = manifest.bytes is not None or result.counters.peak_bytes > 0
-    limits = [] if manifest.slots is None else [f"{manifest.slots} slots"]
+    limits = [] if manifest.slots is None else [count(manifest.slots, "slot")]
     limits += [] if manifest.bytes is None else [f"{format_size(manifest.bytes, unit)} ({manifest.bytes} bytes)"]
     typer.echo(f"trace     {manifest.trace_sha256}")
     policy = spell(manifest.policy, manifest.parameters)
@@ -131,7 +131,7 @@ def _print(result: Result, unit: str) -> None:
     if manifest.optimum is not None:
         typer.echo(f"optimum   {manifest.optimum}")
     peak = f", {result.counters.peak_bytes} bytes" if known else ""
-    typer.echo(f"peak      {result.counters.peak_slots} records{peak}")
+    typer.echo(f"peak      {count(result.counters.peak_slots, 'record')}{peak}")
     rows = [*((str(phase), row) for phase, row in result.counters.per_phase().items()), ("total", total)]
     print_table(manifest.trace, ("phase", *_COLUMNS, "hit rate"), (_cells(label, row, known) for label, row in rows))
 

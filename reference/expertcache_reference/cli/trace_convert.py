@@ -8,7 +8,7 @@ import attrs
 import typer
 
 from expertcache_reference.cli import options
-from expertcache_reference.cli.console import load, warn
+from expertcache_reference.cli.console import count, load, warn
 from expertcache_reference.cli.failures import printable
 from expertcache_reference.traces import FORMATS, WRITERS, write_trace
 
@@ -37,4 +37,4 @@ def convert(
     facts = {**trace.about, **{key: text for key, _, text in pairs}}
     trace = attrs.evolve(trace, name=trace.name if name is None else name, about=facts)
     write_trace(trace, target, to=to, force=force)
-    typer.echo(f"{printable(target)}: {len(trace.events)} events, {trace.fingerprint}")
+    typer.echo(f"{printable(target)}: {count(len(trace.events), 'event')}, {trace.fingerprint}")

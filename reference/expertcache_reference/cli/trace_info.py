@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from expertcache_reference.cli import options
-from expertcache_reference.cli.console import print_json, print_table, tracked, warn
+from expertcache_reference.cli.console import count, print_json, print_table, tracked, warn
 from expertcache_reference.cli.failures import printable
 from expertcache_reference.traces import stream_trace
 from expertcache_reference.traces.describe import Description
@@ -49,7 +49,7 @@ def _print(facts: dict[str, Any], counted: Description) -> None:
         "geometry": f"{geometry.layers} layers ({len(geometry.routed)} routed), {geometry.experts} experts, "
         f"top-{geometry.top_k}",
         "record bytes": sizes,
-        "token cycle": f"{facts['token_cycle_slots']} slots, {'unknown' if cycle is None else cycle} bytes",
+        "token cycle": f"{count(facts['token_cycle_slots'], 'slot')}, {'unknown' if cycle is None else cycle} bytes",
         "streams": facts["streams"],
         "distinct keys": keys,
         "route overlap": f"{overlap} of k between adjacent decode passes "

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from expertcache_reference.cli import options
-from expertcache_reference.cli.console import tracked, warn
+from expertcache_reference.cli.console import count, tracked, warn
 from expertcache_reference.cli.failures import BAD_TRACE, complain, printable
 from expertcache_reference.traces import stream_trace
 from expertcache_spec.errors import InvalidTrace
@@ -25,12 +25,12 @@ def validate(
                 stream_trace(source, drop_weights=drop_weights) as reading,
                 tracked(reading.events, None, f"checking {options.shown(source)}") as events,
             ):
-                count = sum(1 for _ in events)
+                number = sum(1 for _ in events)
         except InvalidTrace as error:
             complain(error)
             bad += 1
             continue
         warn(f"{source}: {note}" for note in reading.notes)
-        typer.echo(f"{printable(source)}: ok, {count} events")
+        typer.echo(f"{printable(source)}: ok, {count(number, 'event')}")
     if bad:
         raise typer.Exit(BAD_TRACE)
