@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from random import Random
 
 import pytest
+from tests.spec.strategies import random_trace
+
+from expertcache_spec.history.writing import log_of
+from expertcache_spec.model import Budget, Geometry
+from expertcache_spec.replay import Replay
+from expertcache_spec.residency import Settings
 
 from .files import CSV, put
 from .running import run, run_json
@@ -37,3 +45,17 @@ def test_a_false_claim_is_told_where_it_shows(tmp_path: Path) -> None:
 def test_what_has_no_recording_is_refused(tmp_path: Path) -> None:
     assert run("identify", put(tmp_path / "tiny.csv", CSV), "--slots", 3, "--policies", "lur").code == 2
     assert run("identify", put(tmp_path / "tiny.csv", CSV), "--policies", "lru").code == 2
+
+
+@pytest.mark.parametrize(("policy", "code"), [("fifo", 0), ("lru", 1)])
+def test_an_event_log_says_its_budget_settings_and_claim_itself(tmp_path: Path, policy: str, code: int) -> None:
+    run_of_fifo = Replay(random_trace(Random(3), Geometry(2, 8, 3), passes=60), "fifo", Budget(slots=7),
+                         Settings(overflow="bypass"))  # fmt: skip
+    records = log_of(run_of_fifo)
+    header = {**next(records), "policy": {"name": policy, "parameters": {}}}
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in (header, *records)))
+    ran = run("identify", path, "--policies", "fifo,lru")
+    assert ran.code == code, ran.out + ran.err
+    assert f"sold as {policy}" in ran.out
+    assert "  fifo, overflow bypass\n" in ran.out

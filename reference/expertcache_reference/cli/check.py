@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 
 from expertcache_reference.cli.console import print_json, tracked
 from expertcache_reference.cli.failures import BAD_TRACE, complain, printable
+from expertcache_reference.cli.logs import pieces_of
 from expertcache_reference.cli.options import Json, shown
 from expertcache_spec.history import InvalidLog, Verdict, read_log
 from expertcache_spec.history import check as check_history
@@ -23,8 +20,6 @@ from expertcache_spec.rules import RULES
 UNKNOWN = 3
 """Exit code of a log in which no rule is broken and some could not be judged."""
 
-_PIECE = 1 << 14
-
 
 def check(
     log: Annotated[str, typer.Argument(metavar="LOG", help="An event log, JSON Lines, plain or gzip.")],
@@ -33,7 +28,7 @@ def check(
     """Check a whole event log: exit with 0 if legal, 1 if illegal or no log, 3 if some rule could not be judged."""
     path = Path(log)
     try:
-        with _pieces(path) as (found, total), tracked(found, total, f"checking {shown(log)}") as pieces:
+        with pieces_of(path) as (found, total), tracked(found, total, f"checking {shown(log)}") as pieces:
             header, lines = read_log(pieces, log)
             verdict = check_history(header, lines)
         said = _said(path, verdict)
@@ -47,37 +42,11 @@ def check(
     raise typer.Exit({"legal": 0, "illegal": BAD_TRACE, "unknown": UNKNOWN}[verdict.answer])
 
 
-@contextmanager
-def _pieces(path: Path) -> Iterator[tuple[Iterator[bytes], int | None]]:
-    """The bytes of the file in pieces, and how many pieces there are where that is known."""
-    try:
-        with path.open("rb") as raw:
-            packed = raw.peek(2)[:2] == b"\x1f\x8b"
-            total = None if packed else -(-path.stat().st_size // _PIECE)
-            with gzip.GzipFile(fileobj=raw) if packed else raw as file:
-                yield _read(file, str(path)), total  # type: ignore[arg-type]
-    except OSError as error:
-        raise InvalidLog(
-            f"cannot open the file: {error.strerror or error}", where=str(path), cure="give the path of a readable log"
-        ) from error
-
-
-def _read(file: BinaryIO, name: str) -> Iterator[bytes]:
-    while True:
-        try:
-            piece = file.read(_PIECE)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InvalidLog(f"cannot read: {error}", where=name, cure="copy the log again") from error
-        if not piece:
-            return
-        yield piece
-
-
 def _said(path: Path, verdict: Verdict) -> dict[int, str]:
     """The text of the witness lines, read again; none where the log came through a pipe and is gone."""
     if not verdict.witness or not path.is_file():
         return {}
-    with _pieces(path) as (pieces, _):
+    with pieces_of(path) as (pieces, _):
         wanted = islice(split_lines(pieces, str(path)), verdict.witness[-1])
         return {n: text.decode(errors="replace") for n, text in enumerate(wanted, 1) if n in verdict.witness}
 

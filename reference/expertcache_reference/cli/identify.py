@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
 import typer
 
 from expertcache_reference.cli import options
 from expertcache_reference.cli.console import load, print_json, print_table, tracked, warn
 from expertcache_reference.cli.failures import BAD_TRACE
-from expertcache_spec.eviction.spelling import Spelled
-from expertcache_spec.identify import Candidate, Finding, identify, observed
+from expertcache_reference.cli.logs import is_log, pieces_of
+from expertcache_spec.eviction.spelling import Spelled, spell
+from expertcache_spec.history import read_log
+from expertcache_spec.history.extract import decisions
+from expertcache_spec.identify import Candidate, Finding, Observed, identify, observed
 from expertcache_spec.identify import explain as explained
+from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.residency import SETTINGS
 
 _SHOWN = 10
@@ -41,24 +47,39 @@ def identify_command(
 ) -> None:
     """Find the policies that explain a recording, step by step; exit 1 when none does, or the claim does not."""
     given = {"scope": scope, "room": room, "touch": touch, "repeats": repeats, "overflow": overflow}
-    chosen = options.settings(profile, admission=admission, **given)
+    chosen: Any = options.settings(profile, admission=admission, **given)
     fixed = {name: value for name, value in {**given, "admission": admission}.items() if value is not None}
     tried = None if policies is None else [_bound(options.policy(name, None)) for name in options.listed(policies)]
+    if is_log(source):
+        model, limit, log, fixed, sold_as = _of_log(source, slots, budget, fixed, sold_as)
+    else:
+        limit, _ = options.budget(slots, budget)
+        trace, notes = load(source, record_bytes)
+        warn(notes)
+        model, log = trace.geometry, observed(trace)
     claim = None if sold_as is None else options.policy(sold_as, None)
-    limit, _ = options.budget(slots, budget)
-    trace, notes = load(source, record_bytes)
-    warn(notes)
-    log = observed(trace)
-    sold = None if claim is None else explained(
-        trace.geometry, limit, log, Candidate(claim.card, claim.parameters, chosen)
-    )  # fmt: skip
-    found = identify(trace.geometry, limit, log, tried, watch=_watched, **fixed)
+    chosen = attrs.evolve(chosen, **fixed)
+    sold = None if claim is None else explained(model, limit, log, Candidate(claim.card, claim.parameters, chosen))
+    found = identify(model, limit, log, tried, watch=_watched, **fixed)
     if as_json:
         print_json(_as_data(len(log), sold, found))
     else:
         _print(len(log), sold, found)
     if not any(finding.explains_all for finding in found) or (sold is not None and not sold.explains_all):
         raise typer.Exit(BAD_TRACE)
+
+
+def _of_log(
+    source: str, slots: int | None, budget: str | None, fixed: dict[str, Any], sold_as: str | None
+) -> tuple[Geometry, Budget, list[Observed], dict[str, Any], str | None]:
+    """Model, budget, events, settings and claim of an event log; what was given on the command line comes first."""
+    with pieces_of(Path(source)) as (found, total), tracked(found, total, f"reading {options.shown(source)}") as pieces:
+        header, lines = read_log(pieces, source)
+        log = [Observed(d.event, frozenset(d.hits), frozenset(d.victims)) for d in decisions(lines)]
+    limit = header.budget if slots is None and budget is None else options.budget(slots, budget)[0]
+    declared = {name: getattr(header.settings, name) for name in SETTINGS if name not in ("touch", "repeats")}
+    claim = None if header.policy is None else spell(header.policy, header.parameters)
+    return header.geometry, limit, log, {**declared, **fixed}, sold_as or claim
 
 
 def _bound(spelled: Spelled) -> Any:
