@@ -14,9 +14,11 @@ import attrs
 from expertcache_conformance.adapters import Config, Implementation, PolicyAlone
 from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Malformed, Oracle, subject_of
-from expertcache_conformance.hunt import VOLUME, search, seeded, shorten, survey
+from expertcache_conformance.hunt import AFTER_FIRST, VOLUME, search, seeded, shorten, survey
 from expertcache_conformance.judge import LUCK, Violation
 from expertcache_conformance.program import Program, steps
+from expertcache_conformance.questions import Finding, Question, answered
+from expertcache_conformance.questions import shorten as simplify
 from expertcache_conformance.scenarios import Scenario
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.model import Budget, Geometry
@@ -36,7 +38,7 @@ class NotClaimed(Exception):
 class RulesBroken(AssertionError):
     """At least one rule is broken; carries the shortened violations."""
 
-    def __init__(self, violations: Iterable[Violation]) -> None:
+    def __init__(self, violations: Iterable[Violation | Finding]) -> None:
         self.violations = sorted(violations, key=lambda violation: violation.rule)
         super().__init__("\n\n".join(violation.text() for violation in self.violations))
 
@@ -91,6 +93,8 @@ class Examination:
         wanted = {**(settings or {}), **more}
         profile = self.implementation.profile
         offered = profile.claims
+        if not offered:
+            raise NotClaimed("a cache")
         policy = policy or next((name for name in offered if not card_of(name).offline), next(iter(offered)))
         claims = [("policy", policy, tuple(offered))]
         claims += [("capability", capability, profile.capabilities)] if capability else []
@@ -222,6 +226,32 @@ class Examination:
             taken = trace.events[:events]
             asked = tuple(sequential(taken)) if self.sequential else taken
             self.exhaust(steps(attrs.evolve(config, geometry=trace.geometry), asked) for config in configs)
+
+    def plans(self, capability: str, **kind: str) -> None:
+        """Raise `NotClaimed` unless the planning capability, and of `layouts` or `disciplines` the kind, is claimed."""
+        profile = self.implementation.profile
+        if capability not in profile.capabilities:
+            raise NotClaimed(f"capability {capability}")
+        for name, value in kind.items():
+            if value not in getattr(profile, name):
+                raise NotClaimed(f"{name} {value}")
+
+    def ask(self, questions: Iterable[Question], *, keep: bool = False) -> None:
+        """Ask the planner every question; `keep` leaves one that is answered wrongly as it is."""
+        target, found, left, ran = self.implementation.target, dict[str, Finding](), AFTER_FIRST, 0
+        for question in () if self.dry else questions:
+            ran += 1
+            finding = answered(question, target)
+            if finding and (finding.rule not in found or finding.size < found[finding.rule].size):
+                found[finding.rule] = finding
+            left -= bool(found)
+            if not left:
+                break
+        if not ran and not self.dry:
+            raise AssertionError("no question was asked: a check that runs nothing proves nothing")
+        self.programs += ran
+        if found:
+            raise RulesBroken(each if keep else simplify(each, target) for each in found.values())
 
     def _note(self, ran: int, broken: dict[str, Violation], found: dict[str, Violation]) -> None:
         if not ran:

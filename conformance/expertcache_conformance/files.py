@@ -17,6 +17,7 @@ from typing import Any
 
 from expertcache_conformance.decoding import InvalidReplay, decode_program
 from expertcache_conformance.program import FORMAT, VERSION, Program
+from expertcache_conformance.questions import Question, decode_question
 from expertcache_spec.rules import RULES
 
 
@@ -86,9 +87,13 @@ def _target(path: Path) -> Path:
     return target
 
 
+_WITNESS = ("operations", "config", "question")
+
+
 def write_replay(folder: Path, test: str, record: dict[str, Any]) -> Path:
     """Write one replay file under a name made of the rule and the witness; returns where. Raises `CannotWrite`."""
-    digest = hashlib.sha256(json.dumps([test, record["operations"], record["config"]]).encode()).hexdigest()[:8]
+    witness = [test, *(record[name] for name in _WITNESS if name in record)]
+    digest = hashlib.sha256(json.dumps(witness).encode()).hexdigest()[:8]
     path = folder / f"{record['rule']}-{digest}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -98,8 +103,8 @@ def write_replay(folder: Path, test: str, record: dict[str, Any]) -> Path:
     return path
 
 
-def read_replay(name: str | None) -> Program | None:
-    """The program of a replay file; raises `CannotRead`."""
+def read_replay(name: str | None) -> Program | Question | None:
+    """The program or question of a replay file; raises `CannotRead`."""
     if name is None:
         return None
     try:
@@ -109,7 +114,7 @@ def read_replay(name: str | None) -> Program | None:
     if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("version") != VERSION:
         raise CannotRead(f"{name} is no replay file of format {FORMAT} version {VERSION}")
     try:
-        return decode_program(record, name)
+        return decode_question(record["question"], name) if "question" in record else decode_program(record, name)
     except InvalidReplay as error:
         raise CannotRead(str(error)) from error
 

@@ -6,12 +6,14 @@ showed, what the specification answers there and what the implementation answere
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 from expertcache_conformance import diagnosis, features
 from expertcache_conformance.adapters import Implementation
 from expertcache_conformance.answers import Answer, Malformed, Oracle, oracle_of, subject_of
-from expertcache_conformance.program import Operation, Program
+from expertcache_conformance.program import Operation, Program, encode_program
 from expertcache_conformance.suspects import claim, identify
 from expertcache_spec.rules import RULES
 
@@ -38,6 +40,12 @@ class Violation:
         """How long the witness is: operations, then selections in them."""
         operations = self.program.operations
         return len(operations), sum(len(o.event.keys) for o in operations if o.event is not None)
+
+    def data(self) -> dict[str, Any]:
+        """The witness as a replay file has it."""
+        return {
+            **encode_program(self.program), "expected": self.expected.describe(), "got": self.got.describe(),
+        }  # fmt: skip
 
     def text(self) -> str:
         """The finding for people: rule, sentence, program, expected and got at the step that differs."""

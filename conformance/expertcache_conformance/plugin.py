@@ -17,6 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from expertcache_conformance.examination import Examination
     from expertcache_conformance.program import Program
+    from expertcache_conformance.questions import Question
     from expertcache_conformance.report import Report
 
 # Any, because the types may not be imported here.
@@ -128,9 +129,9 @@ def exam(request: pytest.FixtureRequest) -> Examination:
 
 
 @pytest.fixture
-def replayed(request: pytest.FixtureRequest) -> Program | None:
-    """The program of `--impl-replay`."""
-    found: Program | None = request.config.stash[REPLAYED]
+def replayed(request: pytest.FixtureRequest) -> Program | Question | None:
+    """The program or question of `--impl-replay`."""
+    found: Program | Question | None = request.config.stash[REPLAYED]
     return found
 
 

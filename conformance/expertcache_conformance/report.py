@@ -16,7 +16,8 @@ from expertcache_conformance.answers import Crashed
 from expertcache_conformance.examination import NotClaimed, RulesBroken
 from expertcache_conformance.files import CannotWrite, write, write_replay
 from expertcache_conformance.judge import LUCK, Violation
-from expertcache_conformance.program import FORMAT, VERSION, count, encode_program
+from expertcache_conformance.program import FORMAT, VERSION, count
+from expertcache_conformance.questions import Finding
 from expertcache_spec import SPEC_VERSION
 from expertcache_spec.rules import RULES
 
@@ -52,7 +53,7 @@ def judge_outcome(item: pytest.Item, call: pytest.CallInfo[None], rules: list[st
     return facts | {"pytest": "passed", "outcome": "passed", "programs": exam.programs}
 
 
-def _failed(item: pytest.Item, name: str, violations: list[Violation]) -> dict[str, Any]:
+def _failed(item: pytest.Item, name: str, violations: list[Violation | Finding]) -> dict[str, Any]:
     from expertcache_conformance.plugin import EXPECTED, IMPLEMENTATION
 
     implementation = item.config.stash[IMPLEMENTATION]
@@ -86,7 +87,7 @@ def _keep(folder: Path, test: str, record: dict[str, Any], subject: str) -> tupl
     return file.name, f"\n  again: pytest --pyargs expertcache_conformance {subject} --impl-replay {file}"
 
 
-def describe(violation: Violation, implementation: Implementation) -> dict[str, Any]:
+def describe(violation: Violation | Finding, implementation: Implementation) -> dict[str, Any]:
     """The violation as the replay file's data."""
     return {
         "format": FORMAT,
@@ -95,9 +96,7 @@ def describe(violation: Violation, implementation: Implementation) -> dict[str, 
         "sentence": RULES[violation.rule].text,
         "implementation": implementation.profile.name,
         "spec_version": SPEC_VERSION,
-        **encode_program(violation.program),
-        "expected": violation.expected.describe(),
-        "got": violation.got.describe(),
+        **violation.data(),
         "note": violation.note,
     }
 
@@ -196,7 +195,8 @@ class Report:
             scores += [f"{claimed.count('passed')}/{len(claimed)} {level}"] if claimed else []
         score = ", ".join(scores)
         claims = ", ".join((*profile.policies, *profile.capabilities))
-        claim = f"expertcache {SPEC_VERSION} {{replay {profile.replay}; {claims}}}"
+        replay = f"replay {profile.replay}; " if profile.policies else ""
+        claim = f"expertcache {SPEC_VERSION} {{{replay}{claims}}}"
         errors = len(self.broken) + sum(facts["outcome"] == "error" for facts in self.tests)
         if failed:
             return f"{profile.name} does not conform to {claim}: breaks {', '.join(failed)}; {score}"
@@ -218,9 +218,10 @@ class Report:
         yield ""
         for rule, violations in self.violated().items():
             yield f"{rule} is broken{' (expected)' if rule in expected else ''}: {RULES[rule].text}"
-            shortest = min(violations, key=lambda violation: len(violation["operations"]))
+            shortest = min(violations, key=lambda violation: len(violation.get("operations", ())))
             file = f", {shortest['replay']}" if shortest["replay"] is not None else ""
-            yield f"    shortest witness: {count(len(shortest['operations']), 'operation')}{file}"
+            asked = shortest.get("asked") or count(len(shortest["operations"]), "operation")
+            yield f"    shortest witness: {asked}{file}"
             yield f"    {shortest['note']}"
         for rule in self.unexpected_passes(expected):
             yield f"{rule} was expected to fail ({expected[rule]}) and did not: take it off the list"

@@ -14,8 +14,17 @@ from expertcache_conformance.adapters import Implementation
 from expertcache_conformance.answers import Crashed
 from expertcache_conformance.examination import Examination, NotClaimed, RulesBroken
 from expertcache_conformance.judge import LUCK, Violation
+from expertcache_conformance.questions import Finding
 
-MODULES = ("test_adapter", "test_budgets", "test_residency", "test_eviction")
+MODULES = (
+    "test_adapter",
+    "test_budgets",
+    "test_residency",
+    "test_eviction",
+    "test_chunks",
+    "test_layouts",
+    "test_schedules",
+)
 
 
 @attrs.frozen
@@ -57,7 +66,7 @@ def _value(axis: str, raw: Any) -> tuple[str, Any, tuple[str, ...]]:
 class Rundown:
     """What a whole run found: rule id to its shortest violation, crashes by test, tests not claimed, tests passed."""
 
-    broken: dict[str, Violation] = attrs.field(factory=dict)
+    broken: dict[str, Violation | Finding] = attrs.field(factory=dict)
     crashed: dict[str, str] = attrs.field(factory=dict)
     not_claimed: list[str] = attrs.field(factory=list)
     passed: list[str] = attrs.field(factory=list)

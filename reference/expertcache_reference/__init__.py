@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from expertcache_reference.cache import PROFILE, ExpertCache, open_cache
+    from expertcache_reference.planning import extents, files, plan_chunks, plan_schedule
 
-__all__ = ["PROFILE", "ExpertCache", "open_cache"]
+__all__ = ["PROFILE", "ExpertCache", "extents", "files", "open_cache", "plan_chunks", "plan_schedule"]
 
 
 def __getattr__(name: str) -> Any:

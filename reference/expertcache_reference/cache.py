@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from expertcache_reference.planning import LAYOUTS, extents, files, plan_chunks, plan_schedule
 from expertcache_spec import SPEC_VERSION
 from expertcache_spec.eviction import POLICIES, Value, make
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import run_event
 from expertcache_spec.residency import SETTINGS, Ended, Progress, Residency, Selection, Settings, Step
+from expertcache_spec.schedule.disciplines import NAMES as DISCIPLINES
 from expertcache_spec.trace import Event
+
+__all__ = ["PROFILE", "Config", "ExpertCache", "extents", "files", "open_cache", "plan_chunks", "plan_schedule"]
 
 PROFILE = {
     "name": "expertcache_reference",
@@ -24,8 +28,13 @@ PROFILE = {
     "policies": list(POLICIES),
     "settings": {name: list(values) for name, values in SETTINGS.items()},
     "budgets": ["slots", "bytes"],
-    "capabilities": ["leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch"],
-}
+    "capabilities": [
+        "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch",
+        "chunks", "layout", "schedule", "evaluator",
+    ],
+    "layouts": [*LAYOUTS, "own"],
+    "disciplines": list(DISCIPLINES),
+}  # fmt: skip
 """What the reference claims: everything that the specification states."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from expertcache_conformance.adapters.planning import OWN_LAYOUT, PLANNING
 from expertcache_conformance.adapters.protocol import Config, InvalidProfile, Profile, parse_profile
 
 GROUP = "expertcache.implementations"
@@ -49,12 +50,24 @@ def load(spelled: str, folder: Path | None = None) -> Implementation:
             if not hasattr(target, part):
                 raise CannotLoad(f"{module_name} has no attribute {attribute!r}")
             target = getattr(target, part)
-    if not hasattr(target, "PROFILE") or not callable(getattr(target, "open_cache", None)):
+    if not hasattr(target, "PROFILE"):
         raise CannotLoad(f"{spelled} does not offer PROFILE and open_cache(config); see the adapter protocol")
     try:
-        return Implementation(spelled, parse_profile(target.PROFILE), target)
+        profile = parse_profile(target.PROFILE)
     except InvalidProfile as error:
         raise CannotLoad(f"the profile of {spelled} is invalid: {error}") from error
+    for method in _needed(profile):
+        if not callable(getattr(target, method, None)):
+            raise CannotLoad(f"{spelled} does not offer {method}, which its profile claims; see the adapter protocol")
+    return Implementation(spelled, profile, target)
+
+
+def _needed(profile: Profile) -> list[str]:
+    """What the implementation itself must have, its caches aside."""
+    methods = [method for name in profile.capabilities for method in PLANNING.get(name, ())]
+    if OWN_LAYOUT not in profile.layouts:
+        methods = [method for method in methods if method != "files"]
+    return ["open_cache"] * bool(profile.policies) + methods
 
 
 def look_in(folder: Path | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from expertcache_conformance.adapters.loading import CannotLoad, Implementation, look_in
+from expertcache_conformance.adapters.planning import PLANNING
 from expertcache_conformance.adapters.protocol import CAPABILITIES, parse_profile
 from expertcache_spec import SPEC_VERSION
 from expertcache_spec.errors import UnknownName
@@ -42,6 +43,6 @@ def load_policy(text: str, folder: Path | None = None) -> Implementation:
             for name, values in SETTINGS.items()
         },
         "budgets": ["slots", "bytes"],
-        "capabilities": list(CAPABILITIES),
+        "capabilities": [name for name in CAPABILITIES if name not in PLANNING],
     }
     return Implementation(text, parse_profile(profile), PolicyAlone(profile))

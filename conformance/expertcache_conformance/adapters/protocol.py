@@ -8,8 +8,12 @@ An implementation is a module (or any object) with two names:
     a fresh, empty cache for one `Config`. The suite opens many.
 
 A cache that declares replay `event` has `step(event)`; one that declares `sequential` has `access(key)`. Everything
-else is needed only for the capability that names it. Keys are pairs (layer, expert); any tuple or list of two will do
-in an answer. Answers are mappings or objects with attributes; what is left out is empty.
+else is needed only for the capability that names it. The planning capabilities (`planning.PLANNING`) are about no
+cache: their methods belong to the implementation itself, beside `open_cache`. One that claims nothing but them has
+`"policies": []`, needs no `open_cache`, and is judged by what it plans and nothing else.
+
+Keys are pairs (layer, expert); any tuple or list of two will do in an answer. Answers are mappings or objects with
+attributes; what is left out is empty.
 
 A declared refusal is an exception with a `code` of `expertcache_spec.errors` (the specification's own exceptions have
 one), or the answer `{"error": code}`; it must leave the cache as it was. Any other exception is a crash.
@@ -23,6 +27,7 @@ from typing import Any, Protocol
 import attrs
 
 from expertcache_conformance.adapters.claims import Parameters, split
+from expertcache_conformance.adapters.planning import DISCIPLINES, LAYOUTS, PLANNING
 from expertcache_spec.eviction import Value
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency.settings import SETTINGS, Settings
@@ -37,10 +42,12 @@ CAPABILITIES: Mapping[str, tuple[str, ...]] = {
     "rebind": ("rebind",),
     "seeds": ("seed",),
     "prefetch": ("select", "complete", "release", "prefetch"),
+    **PLANNING,
 }
-"""Capability to the methods it needs beside `step` or `access`."""
+"""Capability to the methods it needs: of the cache beside `step` or `access`, or of the planner."""
 
 BUDGETS = ("slots", "bytes")
+LISTS = ("policies", "budgets", "capabilities", "layouts", "disciplines")
 LIMITS = ("max_layers", "max_experts", "max_top_k", "min_slots", "max_slots")
 
 
@@ -135,10 +142,12 @@ class Profile:
 
     name, version: its own. spec: the specification version it follows. replay: `event` or `sequential`. policies:
     names of `expertcache_spec.eviction.POLICIES`, with parameters that are not the defaults as `lfu-aged:every=64`, or
-    cards of one's own as `module:ATTRIBUTE`; a policy with several sets of parameters is named once for each. settings:
+    cards of one's own as `module:ATTRIBUTE`; a policy with several sets of parameters is named once for each; none for
+    a planner alone. settings:
     for each setting the values supported; a setting left out means its first value in
     `expertcache_spec.residency.SETTINGS`. budgets: slots, bytes. capabilities: names of `CAPABILITIES`. victims: False
     for a cache that cannot say what it evicted; only hits are compared then. limits: numbers named in `LIMITS`.
+    layouts, disciplines: the kinds that the capabilities `layout`, `schedule` and `evaluator` are claimed for.
     """
 
     name: str
@@ -151,6 +160,8 @@ class Profile:
     capabilities: tuple[str, ...] = ()
     victims: bool = True
     limits: Mapping[str, int] = attrs.field(factory=dict)
+    layouts: tuple[str, ...] = LAYOUTS[:1]
+    disciplines: tuple[str, ...] = DISCIPLINES[:1]
 
     @property
     def claims(self) -> Mapping[str, tuple[Parameters, ...]]:
@@ -173,19 +184,21 @@ def parse_profile(raw: Any) -> Profile:
     known = {field.name for field in attrs.fields(Profile)}
     wrong = [f"unknown field {name!r}" for name in raw if name not in known]
     fields = {name: value for name, value in raw.items() if name in known}
-    for name in ("policies", "budgets", "capabilities"):
+    for name in LISTS:
         if isinstance(fields.get(name, ()), str):
             wrong.append(f"{name} must be a list of names, not one string")
             fields[name] = ()
     try:
         settings = {name: tuple(values) for name, values in dict(fields.get("settings", {})).items()}
-        lists = {name: tuple(fields[name]) for name in ("policies", "budgets", "capabilities") if name in fields}
+        lists = {name: tuple(fields[name]) for name in LISTS if name in fields}
         profile = Profile(**{**fields, **lists, "settings": settings})
     except (TypeError, ValueError) as error:
         raise InvalidProfile("; ".join([*wrong, str(error)])) from error
     wrong += split(profile.policies)[1]
     wrong += _unknown("budget", profile.budgets, BUDGETS)
     wrong += _unknown("capability", profile.capabilities, CAPABILITIES)
+    wrong += _unknown("layout", profile.layouts, LAYOUTS)
+    wrong += _unknown("discipline", profile.disciplines, DISCIPLINES)
     wrong += _wrong_limits(profile.limits)
     wrong += _unknown("setting", profile.settings, SETTINGS)
     for name, values in profile.settings.items():
@@ -193,8 +206,11 @@ def parse_profile(raw: Any) -> Profile:
         wrong += [] if values else [f"setting {name} lists no value"]
     if profile.replay not in ("event", "sequential"):
         wrong.append(f"replay {profile.replay!r} is neither event nor sequential")
-    if not profile.policies or not profile.budgets:
-        wrong.append("no policy or no budget is claimed: there is nothing to judge")
+    plans = set(PLANNING) & set(profile.capabilities)
+    if not (plans or profile.policies) or not profile.budgets or not profile.layouts or not profile.disciplines:
+        wrong.append("no policy, budget, layout or discipline is claimed: there is nothing to judge")
+    if not profile.policies and set(profile.capabilities) - set(PLANNING):
+        wrong.append("a capability of caches is claimed, and no policy")
     if wrong:
         raise InvalidProfile("; ".join(wrong))
     return profile
