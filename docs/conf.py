@@ -27,15 +27,18 @@ extensions = [
     "rulepages",
     "spectables",
     "recordings",
+    "facts",
     "suitetables",
     "docstrings",
 ]
 exclude_patterns = ["_build", "_ext"]
 root_doc = "index"
 nitpicky = True
+suppress_warnings = ["ref.python"]  # short names that several modules have: any of them will do
 # The build needs no network, so nothing outside the project can be linked: these are the packages that signatures name.
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|typing|pathlib|types|enum|io|argparse|os|abc)(\..*)?"),
+    ("py:class", r"Stage|Needs"),  # aliases of literals
     ("py:.*", r"(attrs?|icontract|numpy|sortedcontainers|typer|rich|pytest|hypothesis|jsonschema)(\..*)?"),
 ]
 

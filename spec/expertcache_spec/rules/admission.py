@@ -9,7 +9,7 @@ RULES = (
     Rule("XC-ADMIT-001", "MUST",
          "Admission never changes who would be the victim: it is shown the policy's, takes that one or declines, and declining leaves every resident in place.",
          "Admission and eviction are two axes; a cache that mixes them can be compared with nothing.",
-         "arXiv 2608.07911, shares of admission and victim", _S + "_going"),
+         "arXiv 2608.07911, shares of admission and victim", _S + "select"),
     Rule("XC-ADMIT-002", "MUST",
          "A record that admission declines is read, served and not kept: a miss, counted as refused, that takes no room and holds none.",
          "Records that are served past the cache and counted nowhere made fewer misses look like fewer bytes.",
