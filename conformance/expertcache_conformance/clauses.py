@@ -71,7 +71,9 @@ def _clauses(program: Program, right: Life, wrong: Life) -> Iterator[str]:
         yield "XC-RES-019"
     if any(operation.op == "reset" and operation.text == "history" for operation in operations):
         yield "XC-RES-022"
-    ordered_by_touch = policy == "lru" or (policy.startswith("lfu") and _uses(policy, right) == _uses(policy, wrong))
+    ordered_by_touch = policy == "lru" or (
+        policy in ("lfu", "lfu-reset") and _uses(policy, right) == _uses(policy, wrong)
+    )
     if ordered_by_touch and right.touched == wrong.touched:
         event = operations[right.touched].event
         yield "XC-RES-007" if event is not None and event.has_repeats else "XC-RES-006"

@@ -57,6 +57,44 @@ def pressure(config: Config, choose: Choose) -> Program:
     return steps(config, layer_ordered_events(config.geometry, choose, 40, min(2, config.geometry.top_k)))
 
 
+def conversations(config: Config, choose: Choose) -> Program:
+    """Up to three conversations, each with a prompt from position 0; every choice has its weight, every expert a score.
+
+    Conversations follow each other, or take turns pass by pass.
+    """
+    model = config.geometry
+    lengths = [1 + choose(6) for _ in range(1 + choose(3))]
+    order = [stream for stream, length in enumerate(lengths) for _ in range(length)]
+    if choose(2):
+        order = [stream for turn in range(max(lengths)) for stream, length in enumerate(lengths) if turn < length]
+    recent: dict[int, list[int]] = {layer: [] for layer in model.routed}
+    begun = [0] * len(lengths)
+    events: list[Event] = []
+    for stream in order:
+        events += _weighed_pass(model, choose, stream, begun[stream], recent)
+        begun[stream] += 1
+    return steps(config, tuple(events))
+
+
+def _weighed_pass(
+    model: Geometry, choose: Choose, stream: int, number: int, recent: dict[int, list[int]]
+) -> Iterator[Event]:
+    """A prompt of up to three rows, or one token; weights and scores are sixteenths."""
+    prompt = number == 0 and choose(4) > 0
+    height = 1 + choose(3) if prompt and model.top_k > 1 else 1
+    for layer in model.routed:
+        rows = tuple(pick_row(model, choose, recent[layer]) for _ in range(height))
+        weights = tuple(tuple((1 + choose(8)) / 16 for _ in row) for row in rows)
+        first = choose(16)
+        scores = tuple(
+            tuple((7 * (expert + first) + row[0]) % 16 / 16 for expert in range(model.experts)) for row in rows
+        )
+        positions = tuple(range(height)) if number == 0 else None
+        yield Event(
+            layer, rows, stream, number, "prefill" if prompt else "decode", weights, scores, positions=positions
+        )
+
+
 def endurance(config: Config, choose: Choose) -> Program:
     """Thousands of accesses to a small cache: what goes wrong once in a thousand."""
     return steps(config, layer_ordered_events(config.geometry, choose, 500, 1))

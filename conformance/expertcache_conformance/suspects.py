@@ -13,7 +13,7 @@ from expertcache_conformance.adapters import Config, Implementation
 from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, subject_of
 from expertcache_conformance.program import Program
-from expertcache_conformance.scenarios import long_counts, pressure
+from expertcache_conformance.scenarios import conversations, long_counts, pressure
 from expertcache_spec.eviction import POLICIES, Card, Value, make
 from expertcache_spec.eviction.variants import VARIANTS
 from expertcache_spec.identify import values_to_try
@@ -58,17 +58,21 @@ def _with_settings(settings: Settings, config: Config) -> Oracle:
     return Oracle(attrs.evolve(config, settings=settings))
 
 
-def corpus(config: Config, count: int = 80) -> list[Program]:
-    """The fixed programs that a suspect must explain: small, under the policy and settings of `config`."""
-    model = Geometry(1, 8, min(config.geometry.top_k, 2), (1,))
+def corpus(config: Config, count: int = 80, layers: int = 1) -> list[Program]:
+    """The fixed programs that a suspect must explain: small, under the policy and settings of `config`.
+
+    Conversations walk `layers` layers, the others one; a model of top-1 has none, since it may take single keys only.
+    """
+    top_k = min(config.geometry.top_k, 2)
     kind = "slots" if config.slots is not None else "bytes"
+    kinds = [(pressure, 4, 1), (long_counts, 2, 1), *([(conversations, 4, layers)] if top_k > 1 else [])]
     return [
         scenario(
-            attrs.evolve(config, geometry=model, budget=Budget(**{kind: room})),
+            attrs.evolve(config, geometry=Geometry(deep, 8, top_k, (1,) * deep), budget=Budget(**{kind: room})),
             random.Random(f"{scenario.__name__} corpus {number}").randrange,
         )
-        for scenario, room, share in ((pressure, 4, count // 2), (long_counts, 2, count // 2))
-        for number in range(share)
+        for scenario, room, deep in kinds
+        for number in range(count // 2)
     ]
 
 
@@ -86,7 +90,8 @@ def claim(implementation: Implementation, config: Config) -> tuple[object, ...]:
 
 def identify(implementation: Implementation, config: Config) -> tuple[str, str] | None:
     """The rule and words of the suspect that gives every answer the implementation gives; None when none does."""
-    heard = [(program, _hear(implementation, program)) for program in corpus(config)]
+    layers = min(3, implementation.profile.limits.get("max_layers", 3))
+    heard = [(program, _hear(implementation, program)) for program in corpus(config, layers=layers)]
     if all(answers is not None and _explains(Oracle, program, answers) for program, answers in heard):
         return None  # right on all of these: nothing here tells the suspects apart
     for rule, words, build in suspects(config):

@@ -11,6 +11,7 @@ from expertcache_conformance.examination import OWN, Examination
 from expertcache_conformance.hunt import seeded
 from expertcache_conformance.scenarios import (
     ceilings,
+    conversations,
     endurance,
     every_sequence,
     every_set_sequence,
@@ -73,6 +74,13 @@ def test_generated_passes(exam: Examination, policy: str) -> None:
 @policies
 def test_generated_passes_by_layer(exam: Examination, policy: str) -> None:
     exam.hunt(passes, *exam.configs(policy, slots=8, scope="layer"), volume=60)
+
+
+@policies
+def test_conversations_with_weights_and_prompts(exam: Examination, policy: str) -> None:
+    exam.events_only()
+    configs = exam.configs(policy, slots=7, layers=3)
+    exam.exhaust(chain.from_iterable(seeded(conversations, config, 60) for config in configs))
 
 
 @policies

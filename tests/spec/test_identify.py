@@ -63,7 +63,7 @@ def test_every_policy_explains_itself(policy: str) -> None:
 )
 def test_a_variant_is_told_from_what_it_is_sold_as(variant: object) -> None:
     assert variant in VARIANTS
-    log = log_of(variant.card.indexed, Settings())  # type: ignore[attr-defined]
+    log = log_of(make(variant.card), Settings())  # type: ignore[attr-defined]
     sold = explain(MODEL, BUDGET, log, Candidate(POLICIES[variant.policy], {}, Settings(overflow="bypass")))  # type: ignore[attr-defined]
     if "at 15" not in variant.words:  # type: ignore[attr-defined]
         assert not sold.explains_all

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from expertcache_conformance.adapters.protocol import Config
+from expertcache_conformance.miniatures.counts import LazyAging
+from expertcache_conformance.miniatures.ghosts import FourLists
 from expertcache_conformance.miniatures.plain import PlainCache
+from expertcache_conformance.miniatures.queues import ArrayClock, LinkedSieve
 from expertcache_conformance.miniatures.subject import Miniature
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
@@ -86,5 +89,14 @@ ODDITIES = [
               QuietCache, {"policies": ["lru"], "victims": False}),
     Miniature("one_key_cache", "A textbook LRU that takes one key at a time.", "most caches in the wild", frozenset(),
               OneKeyCache, {"policies": ["lru"], "replay": "sequential"}),
+    Miniature("array_clock", "CLOCK as an array of slots with a hand that is an index.", "slotstream; most kernels",
+              frozenset(), ArrayClock, {"policies": ["clock"]}),
+    Miniature("linked_sieve", "SIEVE as a linked list with a hand that is a key.", "Zhang et al. 2024, algorithm 1",
+              frozenset(), LinkedSieve, {"policies": ["sieve"]}),
+    Miniature("lazy_aging", "Aged counts that are never halved: requests grow dearer instead, in exact fractions.",
+              "exponential weights of stream algorithms", frozenset(), LazyAging,
+              {"policies": ["lfu-aged:every=2:places=64"]}),
+    Miniature("four_lists", "ARC with its four lists as the paper has them.", "Megiddo, Modha 2003", frozenset(),
+              FourLists, {"policies": ["arc"]}),
 ]  # fmt: skip
 """Implementations that must pass whatever they claim."""
