@@ -19,6 +19,8 @@ from .strategies import Case, cases, defined, random_case
 
 ALL = tuple(POLICIES)
 EVERY = tuple(SUBJECTS)
+NIGHTLY = [name if name in POLICIES else pytest.param(name, marks=pytest.mark.nightly) for name in SUBJECTS]
+"""The policies daily, the settings of their parameters at night: in daily volume they are anyway."""
 
 
 def agree(case: Case, policy: str) -> int:
@@ -31,7 +33,7 @@ def agree(case: Case, policy: str) -> int:
 
 
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-010", "XC-EVICT-020", "XC-EVICT-030", "XC-EVICT-040", "XC-EVICT-050")
-@pytest.mark.parametrize("policy", EVERY)
+@pytest.mark.parametrize("policy", NIGHTLY)
 @settings(max_examples=50)
 @given(data=st.data())
 def test_both_forms_agree_on_what_hypothesis_draws(policy: str, data: st.DataObject) -> None:
@@ -100,7 +102,7 @@ def test_both_forms_agree_on_recorded_traces(policy: str, run: str, short: int |
 
 
 @pytest.mark.rule("XC-EVICT-002")
-@pytest.mark.parametrize("policy", EVERY)
+@pytest.mark.parametrize("policy", NIGHTLY)
 def test_both_forms_agree_on_decode_of_many_requests(policy: str) -> None:
     whole = recordings.gpt_oss("instruct_facts", requests=8)
     trace = Trace(whole.geometry, recordings.beginning(whole, 4).events)

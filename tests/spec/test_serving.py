@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expertcache_spec.errors import ExpertCacheError
-from expertcache_spec.eviction import make
+from expertcache_spec.eviction import POLICIES, make
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import Replay, run_by_parts, run_event
 from expertcache_spec.residency import Residency, Settings, audit
@@ -17,6 +17,8 @@ from expertcache_spec.trace import Event
 
 from .settings_of_policies import SUBJECTS
 from .strategies import Case, cases, random_case
+
+NIGHTLY = [name if name in POLICIES else pytest.param(name, marks=pytest.mark.nightly) for name in SUBJECTS]
 
 
 def outcome(way: Any, machine: Residency, event: Event) -> Any:
@@ -44,14 +46,14 @@ def agree(policy: str, case: Case) -> int:
     return served
 
 
-@pytest.mark.parametrize("policy", SUBJECTS)
+@pytest.mark.parametrize("policy", NIGHTLY)
 @given(st.data())
 @pytest.mark.rule("XC-RES-001", "XC-RES-010")
 def test_the_short_way_does_what_the_long_way_does(policy: str, data: st.DataObject) -> None:
     agree(policy, data.draw(cases(policy)))
 
 
-@pytest.mark.parametrize("policy", SUBJECTS)
+@pytest.mark.parametrize("policy", NIGHTLY)
 @pytest.mark.rule("XC-RES-001", "XC-RES-010")
 def test_the_short_way_does_what_the_long_way_does_in_volume(policy: str) -> None:
     plain = {"room": "reserve", "admission": "always"}
