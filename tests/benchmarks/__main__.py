@@ -1,84 +1,105 @@
-"""`make bench`: speeds beside peers, measured in the same run. Prints ratios, asserts nothing.
+"""Speed of every policy's replay beside peers of the same run, and its growth with capacity. Asserts nothing.
 
-Lookups per second of process CPU time, the median of interleaved rounds. Every contender runs in a fresh process.
+CPU time of one thread, every contender in a process of its own, rounds interleaved, traces drawn with a fixed seed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from tests.benchmarks import measuring, plot
+from tests.benchmarks.growth import growth
+from tests.benchmarks.tables import growth_table, speed_table
 from tests.benchmarks.traces import as_oracle_general, routing
 
-PEERS = ("libcachesim_plugin_lru", "libcachesim_native_lru", "cachetools_lru")
-POLICIES = ("lru", "fifo", "lfu", "lfu-reset", "belady")
+from expertcache_spec.eviction import POLICIES
+
+SUFFIXES = (".png", ".svg")
 
 
-def measure(command: list[str], **environment: str) -> dict[str, float] | None:
-    """Run one contender; None when it is not installed."""
-    done = subprocess.run(
-        [sys.executable, "-m", *command], env=os.environ | environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        if "ModuleNotFoundError" in done.stderr:
-            return None
-        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
-    found: dict[str, float] = json.loads(done.stdout)
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--policy", action="append", choices=tuple(POLICIES), help="only this one; may be repeated")
+    parser.add_argument("--only", choices=("speed", "growth"), help="one of the two tables")
+    parser.add_argument("--long", action="store_true", help="more lookups, 7 and 5 rounds instead of 3 and 2")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the growth table, as PNG or SVG")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="keep what was measured, as JSON")
+    parser.add_argument("--load", type=Path, metavar="FILE", help="show what was kept, measure nothing")
+    options = parser.parse_args()
+    for path in filter(None, (options.plot, options.save)):
+        if not path.parent.is_dir():
+            parser.error(f"{path}: its folder does not exist")
+    if options.plot is not None and options.plot.suffix not in SUFFIXES:
+        parser.error(f"{options.plot}: a plot ends in {' or '.join(SUFFIXES)}")
+    return options
+
+
+def measured(options: argparse.Namespace, console: Console) -> measuring.Measured:
+    """Run every contender that the options ask for."""
+    policies = options.policy or tuple(POLICIES)
+    tokens, lookups, turns, growing = (1024, 122_880, 7, 5) if options.long else (256, 15_360, 3, 2)
+    found: measuring.Measured = {"lookups": tokens * 240, "speed": {}, "growth": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        if options.only != "growth":
+            trace = Path(folder) / "trace.oracleGeneral"
+            as_oracle_general(routing(tokens), trace)
+            contenders = measuring.commands(policies, tokens, trace)
+            found["speed"] = measuring.speeds(measuring.rounds(contenders, turns, console, "speed"))
+        if options.only != "speed":
+            contenders = measuring.growing(policies, lookups)
+            found["growth"] = measuring.costs(measuring.rounds(contenders, growing, console, "growth"), lookups)
     return found
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--tokens", type=int, default=256, help="tokens of the synthetic trace (240 lookups each)")
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    console = Console()
-    with tempfile.TemporaryDirectory() as folder:
-        trace = str(Path(folder) / "trace.oracleGeneral")
-        as_oracle_general(routing(options.tokens), Path(trace))
-        contenders = {
-            **{
-                f"specification {name}": (["tests.benchmarks.replayed", name, str(options.tokens)], "off")
-                for name in POLICIES
-            },
-            "specification lru, contracts on": (["tests.benchmarks.replayed", "lru", str(options.tokens)], "on"),
-            **{name: (["tests.benchmarks.peers", name, trace], "off") for name in PEERS},
-        }
-        seconds: dict[str, list[float]] = {name: [] for name in contenders}
-        misses: dict[str, float] = {}
-        for number in range(options.rounds):
-            for name, (command, contracts) in contenders.items():
-                console.print(f"round {number + 1} of {options.rounds}: {name}", highlight=False)
-                if (found := measure(command, EXPERTCACHE_CONTRACTS=contracts)) is not None:
-                    seconds[name].append(found["seconds"])
-                    misses[name] = found["misses"]
-    print_table(console, options.tokens * 240, seconds, misses)
+def show(found: measuring.Measured, picture: Path | None, console: Console) -> None:
+    """Print the tables, and draw the second one where a picture is asked for."""
+    if found["speed"]:
+        console.print(speed_table(found["lookups"], found["speed"]))
+    if not found["growth"]:
+        return
+    grown = growth({policy: {int(slots): cost for slots, cost in by.items()} for policy, by in found["growth"].items()})
+    console.print(growth_table(grown))
+    if picture is not None:
+        try:
+            plot.draw(grown, picture)
+        except ModuleNotFoundError:
+            console.print("No plot: matplotlib is not installed. Cure: pip install 'expertcache[plot]'")
 
 
-def print_table(console: Console, lookups: int, seconds: dict[str, list[float]], misses: dict[str, float]) -> None:
-    """One row for each contender: speed, ratio to the plugin, and misses, which show that the work was done."""
-    plugin = seconds["libcachesim_plugin_lru"]
-    table = Table(
-        "contender", "M lookups/s", "x libCacheSim plugin", "misses", title=f"{lookups:,} lookups, 1,889 slots"
-    )
-    for name, times in seconds.items():
-        if not times:
-            table.add_row(name, "not installed", "", "")
-            continue
-        speed = lookups / statistics.median(times) / 1e6
-        ratio = f"{statistics.median(plugin) / statistics.median(times):.2f}" if plugin else ""
-        table.add_row(name, f"{speed:.3f}", ratio, f"{misses[name]:,.0f}")
-    console.print(table)
+def kept(path: Path) -> measuring.Measured:
+    """What `--save` has written."""
+    try:
+        found: measuring.Measured = json.loads(path.read_text(encoding="utf-8"))
+        if found.keys() != {"lookups", "speed", "growth"}:
+            raise ValueError("not what --save writes")
+    except (OSError, ValueError, AttributeError) as error:
+        raise SystemExit(f"--load {path}: {error}. Cure: a file that --save has written") from None
+    return found
+
+
+def main() -> int:
+    """Measure, or load; print; save and draw where asked."""
+    options, console = arguments(), Console(width=None if sys.stdout.isatty() else 100)
+    try:
+        if options.load is None:
+            print("measuring; Ctrl-C ends it", flush=True)
+        found = kept(options.load) if options.load else measured(options, Console(stderr=True))
+    except KeyboardInterrupt:
+        console.print("interrupted: nothing is written")
+        return 130
+    if options.save is not None:
+        part = options.save.with_name(f".{options.save.name}.part")
+        part.write_text(json.dumps(found, indent=1) + "\n")
+        part.replace(options.save)
+    show(found, options.plot, console)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

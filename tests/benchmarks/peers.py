@@ -12,12 +12,31 @@ from typing import Any
 import numpy as np
 from tests.benchmarks.traces import CAPACITY
 
+PEERS = (
+    "libcachesim_plugin_lru", "libcachesim_plugin_fifo", "libcachesim_native_lru",
+    "cachetools_lru", "cachetools_fifo", "cachetools_lfu",
+)  # fmt: skip
+
 
 def cachetools_lru(keys: list[int]) -> int:
     """cachetools' LRUCache, one key at a time."""
+    return _cachetools("LRUCache", keys)
+
+
+def cachetools_fifo(keys: list[int]) -> int:
+    """cachetools' FIFOCache."""
+    return _cachetools("FIFOCache", keys)
+
+
+def cachetools_lfu(keys: list[int]) -> int:
+    """cachetools' LFUCache, which forgets the count of what it evicts."""
+    return _cachetools("LFUCache", keys)
+
+
+def _cachetools(kind: str, keys: list[int]) -> int:
     import cachetools
 
-    cache, misses = cachetools.LRUCache(CAPACITY), 0
+    cache, misses = getattr(cachetools, kind)(CAPACITY), 0
     for key in keys:
         if key in cache:
             cache[key]
@@ -29,10 +48,16 @@ def cachetools_lru(keys: list[int]) -> int:
 
 def libcachesim_plugin_lru(trace: str) -> int:
     """libCacheSim's Python plugin with an LRU written in its hooks, fed by its C loop."""
-    import libcachesim as lcs
+    return _plugin(trace, lambda data, request: data.move_to_end(request.obj_id))
 
-    def hit(data: Any, request: Any) -> None:
-        data.move_to_end(request.obj_id)
+
+def libcachesim_plugin_fifo(trace: str) -> int:
+    """The same with a FIFO, whose hit does nothing."""
+    return _plugin(trace, lambda data, request: None)
+
+
+def _plugin(trace: str, hit: Any) -> int:
+    import libcachesim as lcs
 
     def miss(data: Any, request: Any) -> None:
         data[request.obj_id] = None
@@ -64,7 +89,7 @@ def main() -> None:
     """Time one peer, the load of its library excluded."""
     name, trace = sys.argv[1:]
     argument: Any = trace
-    if name == "cachetools_lru":
+    if name.startswith("cachetools"):
         import cachetools  # noqa: F401
 
         records = np.fromfile(

@@ -1,4 +1,8 @@
-"""The synthetic trace of the benchmarks: 40 layers x 384 experts, top-6, skewed, with adjacent-token overlap."""
+"""The synthetic traces of the benchmarks; both are drawn with a fixed seed.
+
+Speed: 40 layers x 384 experts, top-6, skewed, with adjacent-token overlap. Growth: uniform requests for twice as many
+keys as the cache holds, so that about half of the lookups hit at every capacity.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,10 @@ from expertcache_spec.trace import Event, Trace
 
 LAYERS, EXPERTS, TOP_K = 40, 384, 6
 CAPACITY = 1889
-"""Slots that 17.5 GiB of 9,953,280-byte records are."""
+"""The slots of the practitioner's report on ds4, see `tests/spec/test_ds4_report.py`."""
+CAPACITIES = (64, 256, 1024, 4096, 15_360)
+"""Where growth is measured: from one token cycle of `steady` to all keys of `routing`."""
+STEADY_LAYERS, STEADY_TOP_K = 16, 4
 
 
 def routing(tokens: int, seed: int = 7) -> np.ndarray:
@@ -37,14 +44,28 @@ def routing(tokens: int, seed: int = 7) -> np.ndarray:
     return out
 
 
-def as_trace(ids: np.ndarray) -> Trace:
-    """The routing as decode passes of one stream."""
+def as_trace(ids: np.ndarray, experts: int = EXPERTS) -> Trace:
+    """The routing (tokens x layers x top-k) as decode passes of one stream."""
     events = tuple(
         Event(layer, (tuple(row),), pass_index=token)
         for token, layers in enumerate(ids.tolist())
         for layer, row in enumerate(layers)
     )
-    return Trace(Geometry(LAYERS, EXPERTS, TOP_K), events, "synthetic")
+    return Trace(Geometry(ids.shape[1], experts, ids.shape[2]), events, "synthetic")
+
+
+def steady(capacity: int, lookups: int, seed: int = 7) -> tuple[Trace, int]:
+    """Uniform decode over 2 x capacity keys: the trace, and how many of its events fill the cache first.
+
+    Filling takes 2 x capacity lookups (a bit under ln 2 of them suffice); about `lookups` more follow.
+    """
+    cycle, experts = STEADY_LAYERS * STEADY_TOP_K, 2 * capacity // STEADY_LAYERS
+    warm, passes = -(-2 * capacity // cycle), -(-lookups // cycle)
+    rng = np.random.default_rng(seed)
+    ids = np.empty((warm + passes, STEADY_LAYERS, STEADY_TOP_K), dtype=np.int64)
+    for row in ids.reshape(-1, STEADY_TOP_K):
+        row[:] = rng.choice(experts, STEADY_TOP_K, replace=False, shuffle=False)
+    return as_trace(ids, experts), warm * STEADY_LAYERS
 
 
 def as_oracle_general(ids: np.ndarray, path: Path) -> None:
