@@ -9,6 +9,7 @@ import pytest
 
 from expertcache_conformance.examination import OWN, Examination
 from expertcache_conformance.hunt import seeded
+from expertcache_conformance.miniatures.witnesses import programs_for
 from expertcache_conformance.scenarios import (
     ceilings,
     conversations,
@@ -98,6 +99,11 @@ def test_counts_pass_every_power_of_two_up_to_512(exam: Examination) -> None:
 @policies
 def test_thousands_of_accesses_to_a_small_cache(exam: Examination, policy: str) -> None:
     exam.exhaust(chain.from_iterable(seeded(endurance, config, 3) for config in exam.configs(policy, slots=5)))
+
+
+@policies
+def test_the_traces_that_told_wrong_caches_apart(exam: Examination, policy: str) -> None:
+    exam.exhaust(programs_for(exam, policy))
 
 
 @policies

@@ -3,7 +3,9 @@
 import pytest
 
 from expertcache_conformance.adapters import Implementation, parse_profile
+from expertcache_conformance.features import agrees
 from expertcache_conformance.miniatures import MINIATURES, ODDITIES, Miniature
+from expertcache_conformance.miniatures.witnesses import LONGEST, gather, read
 from expertcache_conformance.rundown import Rundown, cases, examine
 from expertcache_spec.rules import RULES
 
@@ -72,3 +74,29 @@ def test_every_test_of_the_suite_cites_a_rule_that_exists() -> None:
     for case in listed:
         assert case.rules, case.name
         assert set(case.rules) <= set(RULES), case.name
+
+
+def without_a_witness(subject: Miniature) -> bool:
+    """What no short program shows: faults of the conversation, and those that need a thousand touches or counts."""
+    return LONG.get(subject.name, 0) > LONGEST or all(rule.startswith("XC-CONF") for rule in subject.breaks)
+
+
+def test_every_miniature_has_shipped_a_witness_that_still_tells_it_apart() -> None:
+    witnesses, subjects = read(), {subject.name: subject for subject in MINIATURES}
+    assert {witness.miniature for witness in witnesses} == {
+        subject.name for subject in MINIATURES if not without_a_witness(subject)
+    }
+    for witness in witnesses:
+        assert witness.rule in subjects[witness.miniature].breaks
+        assert len(witness.program.operations) <= LONGEST
+        if witness.rule.startswith("XC-EVICT"):
+            subject = subjects[witness.miniature]
+            assert not agrees(witness.program, Implementation(subject.name, parse_profile(subject.PROFILE), subject)), (
+                witness.miniature
+            )
+
+
+@pytest.mark.nightly
+def test_the_shipped_witnesses_are_what_the_miniatures_give_now() -> None:
+    given = [witness.line() for witness in gather(MINIATURES)]
+    assert given == [witness.line() for witness in read()]
