@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -130,3 +131,17 @@ def test_what_cannot_be_done_is_refused_before_anything_is_measured(arguments: t
     done = run(*arguments)
     assert done.returncode != 0
     assert said in done.stderr
+
+
+def test_an_interrupt_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.benchmarks", "--policy", "lru", "--save", str(tmp_path / "kept.json")],
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "measuring; Ctrl-C ends it\n"
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+    assert (process.returncode, rest.strip()) == (130, "interrupted: nothing is written")
+    assert list(tmp_path.iterdir()) == []

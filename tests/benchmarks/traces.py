@@ -10,6 +10,7 @@ import struct
 from pathlib import Path
 
 import numpy as np
+import numpy.random  # lazy otherwise, and its loading can swallow a Ctrl-C
 
 from expertcache_spec.model import Geometry
 from expertcache_spec.trace import Event, Trace
@@ -24,7 +25,7 @@ STEADY_LAYERS, STEADY_TOP_K = 16, 4
 
 def routing(tokens: int, seed: int = 7) -> np.ndarray:
     """Expert ids, tokens x layers x top-k: Zipf(0.7) by layer, each kept from the last token with p = 0.455."""
-    rng = np.random.default_rng(seed)
+    rng = numpy.random.default_rng(seed)
     weights = 1.0 / np.arange(1, EXPERTS + 1) ** 0.7
     weights /= weights.sum()
     out = np.empty((tokens, LAYERS, TOP_K), dtype=np.int64)
@@ -61,7 +62,7 @@ def steady(capacity: int, lookups: int, seed: int = 7) -> tuple[Trace, int]:
     """
     cycle, experts = STEADY_LAYERS * STEADY_TOP_K, 2 * capacity // STEADY_LAYERS
     warm, passes = -(-2 * capacity // cycle), -(-lookups // cycle)
-    rng = np.random.default_rng(seed)
+    rng = numpy.random.default_rng(seed)
     ids = np.empty((warm + passes, STEADY_LAYERS, STEADY_TOP_K), dtype=np.int64)
     for row in ids.reshape(-1, STEADY_TOP_K):
         row[:] = rng.choice(experts, STEADY_TOP_K, replace=False, shuffle=False)
