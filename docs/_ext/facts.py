@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nodekit as kit
 import ruledomain
+from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 if TYPE_CHECKING:
@@ -71,13 +72,20 @@ def decode_hits() -> Iterator[Fact]:
         yield Fact(f"{MODELS[name]}, {policy}", rounded, f"{hits:,} hits", "event, profile bigmoe-on-edge", test)
 
 
+NEAR_MISS = ("qwen", 25, "heat-lru", 4)
+"""The one row of the survey that is not met to its last digit; the test has ours."""
+
+
 def slot_hits() -> Iterator[Fact]:
     """Table 9.2b: decode hits at equal slots."""
     test = "tests/spec/test_counting.py::test_the_surveys_hit_rates_come_out_to_the_digit"
     for name, percent, policy, values, found in _data("tests.spec.test_counting", "SURVEY"):
         said = ", ".join(f"{key}={value}" for key, value in values.items())
+        published, why = f"{found:.2f} %", "none"
+        if (name, percent, policy, values.get("hot")) == NEAR_MISS:
+            published, why = "one more in the last digit", "unexplained"
         what = f"{MODELS[name]}, {percent} %, {policy} ({said})"
-        yield Fact(what, f"{found:.2f} %", f"{found:.2f} %", "event, room trim, overflow bypass, repeats ignored", test)
+        yield Fact(what, published, f"{found:.2f} %", "event, room trim, overflow bypass, repeats ignored", test, why)
 
 
 def atomic() -> Iterator[Fact]:
@@ -148,7 +156,8 @@ class FactTable(SphinxDirective):
         found = [fact for fact in written(path) if fact.group == self.arguments[0]]
         if not found:
             ruledomain.warn("facts", f"no fact of group {self.arguments[0]!r}", self.get_location())
-        return [table(found, self.env.docname)]
+            return []
+        return table(found, self.env.docname)
 
 
 class FactSeries(SphinxDirective):
@@ -157,15 +166,23 @@ class FactSeries(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[Node]:
-        return [table(list(SERIES[self.arguments[0]]()), self.env.docname)]
+        return table(list(SERIES[self.arguments[0]]()), self.env.docname)
 
 
-def table(found: list[Fact], docname: str) -> Node:
-    """One row a fact."""
-    rows = [
-        (fact.what, fact.published, linked(fact.ours, docname), fact.mode, short(fact), fact.differs) for fact in found
-    ]
-    return kit.table(HEADER, rows, "facts")
+def table(found: list[Fact], docname: str) -> list[Node]:
+    """One row a fact; of replay mode, test and difference, what is the same for all rows is said once, above them."""
+    said: list[Node] = []
+    columns = [[fact.what, fact.published, linked(fact.ours, docname)] for fact in found]
+    header = list(HEADER)
+    for name, values in zip(HEADER[3:], zip(*((f.mode, short(f), f.differs) for f in found), strict=True), strict=True):
+        if len(set(values)) == 1:
+            said += [*kit.inline(f"{name}: {values[0]}"), nodes.Text(". ")]
+            header.remove(name)
+        else:
+            for row, value in zip(columns, values, strict=True):
+                row.append(value)
+    above = [kit.paragraph(said)] if said else []
+    return [*above, kit.table(header, columns, "facts")]
 
 
 def short(fact: Fact) -> str:
