@@ -32,8 +32,8 @@ lint: $(VENV)/ready
 	$(BIN)/pyright
 
 docs: $(VENV)/ready
-	$(BIN)/sphinx-build -W -n --keep-going -q -b html docs docs/_build/html
-	$(BIN)/sphinx-build -W -n --keep-going -q -b doctest docs docs/_build/doctest
+	$(BIN)/sphinx-build -W -n --keep-going -q -j 2 -d docs/_build/doctrees -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W -n --keep-going -q -d docs/_build/doctrees -b doctest docs docs/_build/doctest
 	@echo "the book: docs/_build/html/index.html"
 
 bench: $(VENV)/ready

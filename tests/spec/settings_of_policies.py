@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+
 from expertcache_spec.eviction import POLICIES, Card, Value
 
 VARIATIONS: dict[str, tuple[str, dict[str, Value]]] = {
@@ -39,3 +44,11 @@ SUBJECTS: dict[str, Card] = {
     **{name: POLICIES[policy].setting(name, **values) for name, (policy, values) in VARIATIONS.items()},
 }
 """Name to card: the policies first, then the variations."""
+
+CORE = ("fifo", "lru", "lfu", "lfu-reset", "belady")
+"""The policies that every generic test takes daily. The others are in daily volume, and in everything else at night."""
+
+
+def nightly_but(daily: Collection[str], names: Iterable[str]) -> list[Any]:
+    """Parameters for all names, those that are not daily marked for the night."""
+    return [name if name in daily else pytest.param(name, marks=pytest.mark.nightly) for name in names]

@@ -20,6 +20,7 @@ from expertcache_spec.residency import Residency, Selection, Settings, Step
 from expertcache_spec.trace import Event, Trace
 
 from .running import outcomes, steps
+from .settings_of_policies import CORE, nightly_but
 from .strategies import Case, budgets, cases, random_case, random_trace, traces
 
 ALL = tuple(POLICIES)
@@ -32,7 +33,7 @@ def without_peaks(counters: Counters) -> Counters:
 
 
 @pytest.mark.rule("XC-RES-014", "XC-RES-002")
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", nightly_but(CORE, ALL))
 @given(data=st.data())
 def test_capacity_never_changes_what_is_asked_only_what_is_read(policy: str, data: st.DataObject) -> None:
     case = data.draw(cases(policy, fixed={"overflow": "bypass"}))
@@ -62,7 +63,7 @@ def test_capacity_zero_serves_everything_and_keeps_nothing(policy: str, budget: 
 
 
 @pytest.mark.rule("XC-METRIC-002", "XC-RES-003")
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", nightly_but(CORE, ALL))
 @given(trace=traces())
 def test_with_room_for_everything_each_key_is_missed_once(policy: str, trace: Trace) -> None:
     keys = {key for event in trace.events for key in event.keys}
@@ -79,7 +80,7 @@ CHOOSING_MOVES = {"clock", "clock-lru-k", "arc", "two-q", "s3-fifo", "sieve"}
 @pytest.mark.parametrize("policy", [policy for policy in ALL if policy not in CHOOSING_MOVES])
 def test_reserve_and_trim_differ_in_their_peaks_only(policy: str) -> None:
     peaks = 0
-    for seed in range(120):
+    for seed in range(120 if policy in CORE else 30):
         case = random_case(seed, policy, room="reserve", admission="always")
         reserve = outcomes(case, policy)
         trim = outcomes(attrs.evolve(case, settings=attrs.evolve(case.settings, room="trim")), policy)
@@ -144,7 +145,7 @@ def test_renaming_the_experts_renames_the_steps(policy: str) -> None:
         assert [Step(*map(rename, step)) for step in original] == renamed
 
 
-@pytest.mark.parametrize("policy", ONLINE)
+@pytest.mark.parametrize("policy", nightly_but(CORE, ONLINE))
 @pytest.mark.parametrize(("experts", "capacity", "top_k"), [(256, 128, 8), (64, 16, 4), (60, 45, 1)])
 def test_uniform_routing_hits_the_share_of_the_experts_that_is_held(
     policy: str, experts: int, capacity: int, top_k: int
@@ -181,7 +182,7 @@ def served(case: Case, policy: str, random: Random | None) -> tuple[list[Any], C
 
 
 @pytest.mark.rule("XC-RES-015", "XC-REPLAY-001")
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", nightly_but(CORE, ALL))
 @pytest.mark.parametrize("room", ["reserve", "trim", "retain"])
 def test_the_order_in_which_reads_complete_changes_no_step(policy: str, room: str) -> None:
     for seed in range(40):

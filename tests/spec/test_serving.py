@@ -15,10 +15,10 @@ from expertcache_spec.replay import Replay, run_by_parts, run_event
 from expertcache_spec.residency import Residency, Settings, audit
 from expertcache_spec.trace import Event
 
-from .settings_of_policies import SUBJECTS
+from .settings_of_policies import CORE, SUBJECTS, nightly_but
 from .strategies import Case, cases, random_case
 
-NIGHTLY = [name if name in POLICIES else pytest.param(name, marks=pytest.mark.nightly) for name in SUBJECTS]
+SOME = nightly_but(CORE, SUBJECTS)
 
 
 def outcome(way: Any, machine: Residency, event: Event) -> Any:
@@ -46,18 +46,22 @@ def agree(policy: str, case: Case) -> int:
     return served
 
 
-@pytest.mark.parametrize("policy", NIGHTLY)
+@pytest.mark.parametrize("policy", SOME)
 @given(st.data())
 @pytest.mark.rule("XC-RES-001", "XC-RES-010")
 def test_the_short_way_does_what_the_long_way_does(policy: str, data: st.DataObject) -> None:
     agree(policy, data.draw(cases(policy)))
 
 
-@pytest.mark.parametrize("policy", NIGHTLY)
+@pytest.mark.parametrize("policy", nightly_but(POLICIES, SUBJECTS))
 @pytest.mark.rule("XC-RES-001", "XC-RES-010")
 def test_the_short_way_does_what_the_long_way_does_in_volume(policy: str) -> None:
+    seeds = 60 if policy in CORE else 16
     plain = {"room": "reserve", "admission": "always"}
-    assert sum(agree(policy, random_case(seed, policy, **(plain if seed % 2 else {}))) for seed in range(60)) > 300
+    assert (
+        sum(agree(policy, random_case(seed, policy, **(plain if seed % 2 else {}))) for seed in range(seeds))
+        > 5 * seeds
+    )
 
 
 def test_the_short_way_stands_back_when_something_is_under_way() -> None:
