@@ -13,9 +13,11 @@ import attrs
 
 from expertcache_conformance.adapters import Config, Implementation, PolicyAlone
 from expertcache_conformance.adapters.claims import card_of
+from expertcache_conformance.adapters.recorded import RecordedLog
 from expertcache_conformance.answers import Answer, Malformed, Oracle, subject_of
 from expertcache_conformance.hunt import AFTER_FIRST, VOLUME, search, seeded, shorten, survey
 from expertcache_conformance.judge import LUCK, Violation
+from expertcache_conformance.logs import ABOUT, LogFinding, NotJudged, compare, offence, told, undecided
 from expertcache_conformance.program import Program, steps
 from expertcache_conformance.questions import Finding, Question, answered
 from expertcache_conformance.questions import shorten as simplify
@@ -38,7 +40,7 @@ class NotClaimed(Exception):
 class RulesBroken(AssertionError):
     """At least one rule is broken; carries the shortened violations."""
 
-    def __init__(self, violations: Iterable[Violation | Finding]) -> None:
+    def __init__(self, violations: Iterable[Violation | Finding | LogFinding]) -> None:
         self.violations = sorted(violations, key=lambda violation: violation.rule)
         super().__init__("\n\n".join(violation.text() for violation in self.violations))
 
@@ -252,6 +254,47 @@ class Examination:
         self.programs += ran
         if found:
             raise RulesBroken(each if keep else simplify(each, target) for each in found.values())
+
+    def _log(self) -> RecordedLog:
+        target = self.implementation.target
+        if not isinstance(target, RecordedLog):
+            raise NotClaimed("a recorded log")
+        return target
+
+    def judge_log(self, rule: str = "") -> None:
+        """Judge the whole log, or one rule of `logs.ABOUT` where the log has something to say about it.
+
+        Raises `NotJudged` where no line breaks the rule and it could not be judged.
+        """
+        log = self._log()
+        if self.dry:
+            return
+        verdict, counts = log.judged
+        self.programs += verdict.records
+        found = offence(log)
+        if found is not None and rule in ("", found.rule):
+            raise RulesBroken([found])
+        missing = undecided(log)
+        if rule in missing:
+            raise NotJudged(missing[rule])
+        if found is not None:
+            raise NotJudged(f"line {found.line} breaks {found.rule}, and nothing behind it is judged")
+        if rule and not counts[ABOUT[rule]]:
+            raise NotClaimed(f"a log with a line of {ABOUT[rule]}")
+        if missing and not rule:
+            raise NotJudged(told(missing), whole=True)
+
+    def compare_log(self) -> None:
+        """Compare the log with the specification's replay of its declared policy, decision by decision."""
+        log = self._log()
+        if self.dry:
+            return
+        if log.judged[0].rule == "XC-HIST-002":
+            raise NotJudged("the log cannot be read")
+        steps, found = compare(log)
+        self.programs += steps
+        if found is not None:
+            raise RulesBroken([found])
 
     def _note(self, ran: int, broken: dict[str, Violation], found: dict[str, Violation]) -> None:
         if not ran:

@@ -32,7 +32,7 @@ FACTS = "expertcache"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the `--impl` options."""
     group = parser.getgroup("expertcache", "expert-cache conformance")
-    group.addoption("--impl", metavar="NAME", help="implementation to examine: module, module:attribute, entry point")
+    group.addoption("--impl", metavar="NAME", help="what to examine: module, module:attribute, entry point, log:FILE")
     group.addoption("--policy", metavar="POLICY", help="a policy by itself, NAME or module:CARD, instead of --impl")
     group.addoption("--impl-report", metavar="FILE", help="write the findings as JSON, keyed by rule")
     group.addoption("--impl-expect", metavar="FILE", help="TOML list of rules expected to fail, strict both ways")
@@ -79,6 +79,8 @@ def _read_options(config: pytest.Config) -> None:
         stash[EXPECTED] = files.read_expected(options.impl_expect)
     with _blaming("--impl-replay"):
         stash[REPLAYED] = files.read_replay(options.impl_replay)
+        if options.impl_replay and options.impl and options.impl.startswith("log:"):
+            raise files.CannotRead("a log cannot be asked; name an implementation")
     with _blaming("--impl-report"):
         if options.impl_report:
             files.check_file(Path(options.impl_report))
@@ -150,8 +152,9 @@ def pytest_runtest_makereport(
     facts = report.judge_outcome(item, call, rules)
     setattr(made, FACTS, facts)
     made.outcome = facts.pop("pytest")
-    if facts["outcome"] == "not claimed":
-        made.longrepr = (str(item.path), item.location[1] or 0, f"not claimed: {facts['text']}")
+    if made.outcome == "skipped" and facts["outcome"] in ("not claimed", "not judged"):
+        said = f"not claimed: {facts['text']}" if facts["outcome"] == "not claimed" else facts["text"]
+        made.longrepr = (str(item.path), item.location[1] or 0, said)
     elif facts["outcome"] == "expected":
         made.wasxfail = facts["text"]
     elif facts["outcome"] != "passed":
@@ -164,6 +167,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
     outcome = getattr(report, FACTS, {}).get("outcome") if report.when == "call" else None
     return {
         "not claimed": ("not claimed", "-", "NOT CLAIMED"),
+        "not judged": ("not judged", "u", "NOT JUDGED"),
         "error": ("error", "E", "ERROR"),
         "would run": ("would run", "?", "WOULD RUN"),
     }.get(outcome or "")

@@ -16,6 +16,7 @@ from expertcache_conformance.answers import Crashed
 from expertcache_conformance.examination import NotClaimed, RulesBroken
 from expertcache_conformance.files import CannotWrite, write, write_replay
 from expertcache_conformance.judge import LUCK, Violation
+from expertcache_conformance.logs import LogFinding, NotJudged
 from expertcache_conformance.program import FORMAT, VERSION, count
 from expertcache_conformance.questions import Finding
 from expertcache_spec import SPEC_VERSION
@@ -25,8 +26,8 @@ from expertcache_spec.rules import RULES
 def judge_outcome(item: pytest.Item, call: pytest.CallInfo[None], rules: list[str]) -> dict[str, Any]:
     """What a test's end means: plain data, so that it travels between processes.
 
-    `pytest` is the outcome in pytest's terms; `outcome` one of passed, failed, expected, not claimed, error, skipped
-    and would run.
+    `pytest` is the outcome in pytest's terms; `outcome` one of passed, failed, expected, not claimed, not judged,
+    error, skipped and would run.
     """
     name = f"{item.path.stem}::{item.name}"
     facts: dict[str, Any] = {"test": name, "rules": rules, "violations": [], "text": ""}
@@ -34,6 +35,9 @@ def judge_outcome(item: pytest.Item, call: pytest.CallInfo[None], rules: list[st
     exam = getattr(item, "funcargs", {}).get("exam")
     if isinstance(raised, NotClaimed):
         return facts | {"pytest": "skipped", "outcome": "not claimed", "text": str(raised)}
+    if isinstance(raised, NotJudged):
+        known = {"pytest": "failed" if raised.whole else "skipped", "outcome": "not judged"}
+        return facts | known | {"text": f"not judged: {raised}", "whole": raised.whole}
     if isinstance(raised, pytest.skip.Exception):
         return facts | {"pytest": "skipped", "outcome": "skipped", "text": str(raised)}
     if isinstance(raised, RulesBroken):
@@ -53,7 +57,7 @@ def judge_outcome(item: pytest.Item, call: pytest.CallInfo[None], rules: list[st
     return facts | {"pytest": "passed", "outcome": "passed", "programs": exam.programs}
 
 
-def _failed(item: pytest.Item, name: str, violations: list[Violation | Finding]) -> dict[str, Any]:
+def _failed(item: pytest.Item, name: str, violations: list[Violation | Finding | LogFinding]) -> dict[str, Any]:
     from expertcache_conformance.plugin import EXPECTED, IMPLEMENTATION
 
     implementation = item.config.stash[IMPLEMENTATION]
@@ -65,7 +69,7 @@ def _failed(item: pytest.Item, name: str, violations: list[Violation | Finding])
     for violation in violations:
         record = describe(violation, implementation)
         file, again = None, ""
-        if not replaying:
+        if not (replaying or isinstance(violation, LogFinding)):  # the log is its own witness
             file, again = _keep(folder, name, record, f"{option} {implementation.spelled}")
         found.append({**record, "replay": file})
         texts.append(violation.text() + again)
@@ -87,7 +91,7 @@ def _keep(folder: Path, test: str, record: dict[str, Any], subject: str) -> tupl
     return file.name, f"\n  again: pytest --pyargs expertcache_conformance {subject} --impl-replay {file}"
 
 
-def describe(violation: Violation | Finding, implementation: Implementation) -> dict[str, Any]:
+def describe(violation: Violation | Finding | LogFinding, implementation: Implementation) -> dict[str, Any]:
     """The violation as the replay file's data."""
     return {
         "format": FORMAT,
@@ -198,10 +202,13 @@ class Report:
         replay = f"replay {profile.replay}; " if profile.policies else ""
         claim = f"expertcache {SPEC_VERSION} {{{replay}{claims}}}"
         errors = len(self.broken) + sum(facts["outcome"] == "error" for facts in self.tests)
+        open_ = [str(facts["text"]) for facts in self.tests if facts.get("whole")]
         if failed:
             return f"{profile.name} does not conform to {claim}: breaks {', '.join(failed)}; {score}"
         if errors:
             return f"{profile.name}: no verdict, {count(errors, 'test')} ended in an error; {score}"
+        if open_:
+            return f"{profile.name}: no verdict, {'; '.join(open_)}; {score}"
         return f"{profile.name} conforms to {claim}: {score}"
 
     def _of_witness(self, failed: list[str]) -> str:

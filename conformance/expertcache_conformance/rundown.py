@@ -14,6 +14,7 @@ from expertcache_conformance.adapters import Implementation
 from expertcache_conformance.answers import Crashed
 from expertcache_conformance.examination import Examination, NotClaimed, RulesBroken
 from expertcache_conformance.judge import LUCK, Violation
+from expertcache_conformance.logs import LogFinding, NotJudged
 from expertcache_conformance.questions import Finding
 
 MODULES = (
@@ -24,6 +25,7 @@ MODULES = (
     "test_chunks",
     "test_layouts",
     "test_schedules",
+    "test_log",
 )
 
 
@@ -64,12 +66,16 @@ def _value(axis: str, raw: Any) -> tuple[str, Any, tuple[str, ...]]:
 
 @attrs.define
 class Rundown:
-    """What a whole run found: rule id to its shortest violation, crashes by test, tests not claimed, tests passed."""
+    """What a whole run found: rule id to its shortest violation, crashes by test, tests not claimed, tests passed.
 
-    broken: dict[str, Violation | Finding] = attrs.field(factory=dict)
+    not_judged: tests of logs that say too little, with what is missing.
+    """
+
+    broken: dict[str, Violation | Finding | LogFinding] = attrs.field(factory=dict)
     crashed: dict[str, str] = attrs.field(factory=dict)
     not_claimed: list[str] = attrs.field(factory=list)
     passed: list[str] = attrs.field(factory=list)
+    not_judged: dict[str, str] = attrs.field(factory=dict)
 
 
 def examine(implementation: Implementation, *, only: Callable[[Case], bool] = lambda case: True) -> Rundown:
@@ -80,6 +86,8 @@ def examine(implementation: Implementation, *, only: Callable[[Case], bool] = la
             case.run(Examination(implementation))
         except NotClaimed:
             found.not_claimed.append(case.name)
+        except NotJudged as missing:
+            found.not_judged[case.name] = str(missing)
         except RulesBroken as broken:
             for violation in broken.violations:
                 known = found.broken.get(violation.rule)

@@ -38,8 +38,12 @@ def load(spelled: str, folder: Path | None = None) -> Implementation:
     """The implementation named `module`, `module:attribute`, or by an entry point of `GROUP`.
 
     `folder` is looked in too, as `python -m` would: a file beside the terminal's prompt is found without an install.
-    Raises `CannotLoad` with the reason and the cure.
+    `log:PATH` is an event log. Raises `CannotLoad` with the reason and the cure.
     """
+    if spelled.startswith("log:"):
+        from expertcache_conformance.adapters.recorded import load_log
+
+        return load_log(spelled, folder)
     module_name, _, attribute = spelled.partition(":")
     registered = [] if attribute else list(importlib.metadata.entry_points(group=GROUP, name=spelled))
     if registered:
