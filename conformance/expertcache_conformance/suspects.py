@@ -65,7 +65,7 @@ def corpus(config: Config, count: int = 80, layers: int = 1) -> list[Program]:
     """
     top_k = min(config.geometry.top_k, 2)
     kind = "slots" if config.slots is not None else "bytes"
-    kinds = [(pressure, 4, 1), (long_counts, 2, 1), *([(conversations, 4, layers)] if top_k > 1 else [])]
+    kinds = [(pressure, 4, 1), (long_counts, 2, 1), *([(conversations, 6, layers)] if top_k > 1 else [])]
     return [
         scenario(
             attrs.evolve(config, geometry=Geometry(deep, 8, top_k, (1,) * deep), budget=Budget(**{kind: room})),

@@ -57,14 +57,12 @@ class InsertsAtTheColdEnd(PlainCache):
     """A new record is filed as the least recent, because it is re-filed before it is stamped."""
 
     def touch_order(self, event: Event, hits: list[Key]) -> Iterable[Key]:
-        """Touch the hits only."""
-        return [key for key in super().touch_order(event, hits) if key in hits]
-
-    def insert(self, key: Key) -> None:
-        """File before everything that is resident."""
-        oldest = min(self.stamp.values(), default=0)
-        super().insert(key)
-        self.stamp[key] = oldest - 1
+        """Touch the hits only; file each new record before everything that is resident."""
+        order = list(super().touch_order(event, hits))
+        for key in order:
+            if key not in hits:
+                self.stamp[key] = min(self.stamp.values()) - 1
+        return [key for key in order if key in hits]
 
 
 @miniature("libCacheSim; MoE-Infinity sold as LFU", "XC-EVICT-031", policies=["lfu"])
