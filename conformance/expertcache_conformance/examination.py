@@ -17,7 +17,8 @@ from expertcache_conformance.adapters.recorded import RecordedLog
 from expertcache_conformance.answers import Answer, Malformed, Oracle, subject_of
 from expertcache_conformance.hunt import AFTER_FIRST, VOLUME, search, seeded, shorten, survey
 from expertcache_conformance.judge import LUCK, Violation
-from expertcache_conformance.logs import ABOUT, LogFinding, NotJudged, compare, offence, told, undecided
+from expertcache_conformance.logs import ABOUT, LogFinding, NotJudged, offence, told
+from expertcache_conformance.logsteps import compare, undecided
 from expertcache_conformance.program import Program, steps
 from expertcache_conformance.questions import Finding, Question, answered
 from expertcache_conformance.questions import shorten as simplify
