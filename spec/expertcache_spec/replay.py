@@ -252,7 +252,7 @@ def _cliff(geometry: Geometry, budget: Budget) -> list[str]:
     if not lacking:
         return []
     hits = "exactly 0" if any(lack >= event for lack, event in lacking) else "next to nothing"
-    return [f"budget below one token cycle ({cycle}): a global LRU or FIFO hits {hits} on decode"]
+    return [f"budget below one token cycle ({cycle}): a global LRU or FIFO hits {hits} on decode of full rows"]
 
 
 def _slots(share: Budget, geometry: Geometry, layer: int) -> int:
