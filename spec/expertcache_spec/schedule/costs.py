@@ -48,6 +48,7 @@ Record = tuple[Request, ...]
 def divided(gate_up: Sequence[int], down: Sequence[int]) -> Record:
     """The record whose requests have those bytes; raises `InvalidSchedule` where a stage has none.
 
+    >>> from expertcache_spec.schedule.costs import divided
     >>> [request.bytes for request in divided([3, 3], [4])]
     [3, 3, 4]
     """

@@ -67,6 +67,7 @@ def breakdown(schedule: Schedule) -> Breakdown:
 def union(intervals: Iterable[Interval]) -> list[Interval]:
     """The same instants as disjoint intervals in order.
 
+    >>> from expertcache_spec.schedule.measures import union
     >>> union([(3, 5), (0, 2), (4, 6), (2, 2)])
     [(0, 2), (3, 6)]
     """
