@@ -12,12 +12,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[test,docs,lint]'
+	$(BIN)/pip install --quiet --editable '.[test,docs,lint,plot]'
 	-$(BIN)/pip install --quiet --editable '.[oracle]'
 	touch $@
 
 conformance: $(VENV)/ready
-	$(BIN)/pytest conformance --impl $(IMPL)
+	$(BIN)/pytest conformance --impl $(IMPL) -n 2
 
 test: $(VENV)/ready
 	$(BIN)/pytest tests -n 2

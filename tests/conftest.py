@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import settings
+
+# A shell's background job ignores Ctrl-C and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # One run is like another: what fails once fails again. `--nightly` looks further, with fresh examples.
 settings.register_profile("daily", deadline=None, derandomize=True, print_blob=True)
