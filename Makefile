@@ -23,6 +23,7 @@ test: $(VENV)/ready
 	$(BIN)/pytest tests -n 2
 
 nightly: $(VENV)/ready
+	$(BIN)/pip install --quiet --editable '.[search]'
 	$(BIN)/pytest tests -n 2 --nightly
 
 lint: $(VENV)/ready
