@@ -11,10 +11,12 @@ from typing import Any
 import attrs
 
 from expertcache_conformance import diagnosis, features
-from expertcache_conformance.adapters import Implementation
+from expertcache_conformance.adapters import Config, Implementation
+from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Malformed, Oracle, oracle_of, subject_of
 from expertcache_conformance.program import Operation, Program, encode_program
 from expertcache_conformance.suspects import claim, identify
+from expertcache_spec.eviction.spelling import spell
 from expertcache_spec.rules import RULES
 
 LUCK = "XC-CONF-002"
@@ -56,7 +58,7 @@ class Violation:
         chosen = ", ".join(f"{name} {value}" for name, value in attrs.asdict(config.settings).items())
         lines = [
             f"{self.rule}: {RULES[self.rule].text}",
-            f"  policy {config.policy}, {budget}; {chosen}",
+            f"  policy {_spelled(config)}, {budget}; {chosen}",
             f"  {config.geometry}",
         ]
         shown = operations if len(operations) <= 40 else operations[-40:]
@@ -64,6 +66,12 @@ class Violation:
         lines += [f"  {len(operations) - len(shown) + i}: {operation}" for i, operation in enumerate(shown)]
         lines += [f"  expected {self.expected.describe()}", f"  got      {self.got.describe()}"]
         return "\n".join([*lines, *([f"  {self.note}"] if self.note else [])])
+
+
+def _spelled(config: Config) -> str:
+    """The policy with the parameters that are not its defaults."""
+    usual = card_of(config.policy).complete()
+    return spell(config.policy, {name: value for name, value in config.parameters.items() if value != usual.get(name)})
 
 
 def differs(expected: Answer, got: Answer, victims: bool) -> bool:

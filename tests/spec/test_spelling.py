@@ -61,6 +61,8 @@ def test_a_card_of_ones_own_is_spelled_by_its_module_and_takes_typed_parameters(
         ("lru:every=3", "parameter 'every'"),
         ("every=3:lru", "NAME:parameter=value"),
         ("a:b:c", "NAME:parameter=value"),
+        ("lru:", "NAME:parameter=value"),
+        ("lfu-aged:every", "NAME:parameter=value"),
         ("own_policies:CARD:every=x", "int from"),
         ("own_policies:CARD:share=2", "float from 0 to 1"),
         ("own_policies:CARD:share=nan", "float from 0 to 1"),

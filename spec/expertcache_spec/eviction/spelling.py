@@ -40,7 +40,7 @@ def parse(text: str) -> Spelled:
     """
     parts = text.split(":")
     named = [part for part in parts if "=" not in part]
-    if parts[: len(named)] != named or len(named) > 2:
+    if parts[: len(named)] != named or len(named) > 2 or (len(named) == 2 and named[0] in POLICIES):
         raise UnknownName(f"policy {text!r}", where="policy", cure="NAME:parameter=value:parameter=value")
     found = card(named[0]) if len(named) == 1 else load(*named)
     given: dict[str, Value] = {}
