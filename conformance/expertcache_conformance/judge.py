@@ -74,12 +74,10 @@ def _spelled(config: Config) -> str:
     return spell(config.policy, {name: value for name, value in config.parameters.items() if value != usual.get(name)})
 
 
-def differs(expected: Answer, got: Answer, victims: bool) -> bool:
-    """Whether the two answers disagree on anything that the implementation reports."""
+def differs(expected: Answer, got: Answer) -> bool:
+    """Whether the two answers disagree; where one is a refusal, on nothing but which."""
     if expected.error or got.error:
         return expected.error != got.error
-    if not victims:
-        return expected.hits != got.hits
     return expected != got
 
 
@@ -101,7 +99,7 @@ def judge(program: Program, implementation: Implementation) -> Violation | None:
             got = _as_claimed(expected, got, implementation)
             if not victims:
                 expected, got = _hits_only(expected, operation), _hits_only(got, operation)
-            if differs(expected, got, victims):
+            if differs(expected, got):
                 return Violation(*_name(_up_to(program, index), expected, got, implementation))
     except KeyError as error:
         raise IllFormed(f"event {error} is not outstanding") from error

@@ -22,6 +22,7 @@ one), or the answer `{"error": code}`; it must leave the cache as it was. Any ot
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Protocol
 
 import attrs
@@ -136,7 +137,7 @@ class InvalidProfile(ValueError):
     """A profile that claims what does not exist, or claims nothing."""
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Profile:
     """What an implementation claims.
 
@@ -163,7 +164,7 @@ class Profile:
     layouts: tuple[str, ...] = LAYOUTS[:1]
     disciplines: tuple[str, ...] = DISCIPLINES[:1]
 
-    @property
+    @cached_property
     def claims(self) -> Mapping[str, tuple[Parameters, ...]]:
         """Each claimed policy with every set of parameters that is claimed for it."""
         return split(self.policies)[0]

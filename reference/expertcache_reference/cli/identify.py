@@ -27,8 +27,8 @@ _SHOWN = 10
 
 def identify_command(
     source: options.Source,
-    budget: Annotated[str | None, typer.Option("--budget", metavar="SIZE", help="Bytes, as 4000MiB or 4GB.")] = None,
-    slots: Annotated[int | None, typer.Option("--slots", help="Records; with --budget the tighter wins.")] = None,
+    budget: options.SizeBudget = None,
+    slots: options.Slots = None,
     policies: Annotated[
         str | None, typer.Option("--policies", metavar="P[,P...]", help="Try only these; parameters are kept as given.")
     ] = None,

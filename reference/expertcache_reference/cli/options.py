@@ -55,6 +55,8 @@ def settings(engine: str | None, **given: str | None) -> Settings:
     return attrs.evolve(base, **explicit)
 
 
+SizeBudget = Annotated[str | None, typer.Option("--budget", metavar="SIZE", help="Bytes, as 4000MiB or 4GB.")]
+Slots = Annotated[int | None, typer.Option("--slots", help="Records; with --budget the tighter wins.")]
 PolicyName = Annotated[
     str | None,
     typer.Option("--policy", metavar="POLICY", help="NAME, NAME:parameter=value:..., or your own as module:CARD."),

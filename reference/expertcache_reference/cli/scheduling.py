@@ -19,8 +19,6 @@ HardwareFile = Annotated[
     str, typer.Option("--hardware", metavar="FILE", help="A hardware file (TOML), or builtin:NAME.")
 ]
 Policy = Annotated[str | None, typer.Option("--policy", help="The eviction policy.")]
-SizeBudget = Annotated[str | None, typer.Option("--budget", metavar="SIZE", help="Bytes, as 4000MiB or 4GB.")]
-Slots = Annotated[int | None, typer.Option("--slots", help="Records; with --budget the tighter wins.")]
 Disciplines = Annotated[
     str | None,
     typer.Option("--disciplines", metavar="D[,D...]", help="sync, split:N, staged[:N], pipelined[:N], free."),

@@ -10,7 +10,7 @@ import attrs
 from expertcache_spec.admission import rules
 from expertcache_spec.admission.rules import Admission
 from expertcache_spec.errors import UnknownName
-from expertcache_spec.eviction.cards import Parameter
+from expertcache_spec.eviction.cards import Parameter, completed
 
 ROOMS = ("reserve", "trim", "retain")
 
@@ -34,11 +34,8 @@ class AdmissionCard:
 
     def complete(self, given: Mapping[str, int]) -> dict[str, int]:
         """Every parameter with its value; raises `UnknownName` for one that does not exist or is out of bounds."""
-        known, where = {parameter.name: parameter for parameter in self.parameters}, f"admission {self.name}"
-        for name in given:
-            if name not in known:
-                raise UnknownName(f"parameter {name!r}", where=where, cure=f"one of {', '.join(known) or 'none'}")
-        return {name: int(p.check(given.get(name, p.default), where)) for name, p in known.items()}
+        values = completed(self.parameters, given, f"admission {self.name}")
+        return {name: int(value) for name, value in values.items()}
 
 
 _LEAST, _MOST = 0, 1 << 31

@@ -43,6 +43,15 @@ class Parameter:
         return value
 
 
+def completed(parameters: Iterable[Parameter], given: Mapping[str, Value], where: str) -> dict[str, Value]:
+    """Every parameter with its value, given or default; raises `UnknownName`, naming `where`, for one that is none."""
+    known = {parameter.name: parameter for parameter in parameters}
+    for name in given:
+        if name not in known:
+            raise UnknownName(f"parameter {name!r}", where=where, cure=f"one of {', '.join(known) or 'none'}")
+    return {name: p.check(given[name], where) if name in given else p.default for name, p in known.items()}
+
+
 class Future:
     """The events to come, shared by the partitions of one machine: offline policies consume it as they go."""
 
@@ -89,14 +98,7 @@ class Card:
 
     def complete(self, given: Mapping[str, Value] | None = None) -> dict[str, Value]:
         """Every parameter with its value, given or default; raises `UnknownName` for one that does not exist."""
-        given, known = dict(given or {}), {parameter.name: parameter for parameter in self.parameters}
-        for name in given:
-            if name not in known:
-                raise UnknownName(
-                    f"parameter {name!r}", where=f"policy {self.name}", cure=f"one of {', '.join(known) or 'none'}"
-                )
-        where = f"policy {self.name}"
-        return {name: p.check(given[name], where) if name in given else p.default for name, p in known.items()}
+        return completed(self.parameters, given or {}, f"policy {self.name}")
 
     def setting(self, name: str, **values: Value) -> Card:
         """The same policy under a name of its own, with these values as its defaults; raises as `complete` does."""

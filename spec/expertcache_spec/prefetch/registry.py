@@ -8,7 +8,7 @@ from types import MappingProxyType
 import attrs
 
 from expertcache_spec.errors import UnknownName
-from expertcache_spec.eviction.cards import Parameter, Value
+from expertcache_spec.eviction.cards import Parameter, Value, completed
 from expertcache_spec.model import Geometry
 from expertcache_spec.prefetch import gates, predictors
 from expertcache_spec.prefetch.predictors import Predictor, target_of
@@ -33,11 +33,7 @@ class PredictorCard:
 
     def complete(self, given: Mapping[str, Value]) -> dict[str, Value]:
         """Every parameter with its value; raises `UnknownName` for one that does not exist or is out of bounds."""
-        known, where = {parameter.name: parameter for parameter in self.parameters}, f"predictor {self.name}"
-        for name in given:
-            if name not in known:
-                raise UnknownName(f"parameter {name!r}", where=where, cure=f"one of {', '.join(known) or 'none'}")
-        return {name: p.check(given.get(name, p.default), where) for name, p in known.items()}
+        return completed(self.parameters, given, f"predictor {self.name}")
 
 
 _OVERFETCH = Parameter("overfetch", 1.0, "how many times top-k is fetched", least=0.0, most=1e6)
