@@ -31,12 +31,15 @@ class Condition(Protocol):
 
     def wait(self) -> object:
         """Let go of the lock, sleep until notified, take it again; it may return without cause."""
+        ...
 
     def notify(self) -> object:
         """Wake one that waits."""
+        ...
 
     def notify_all(self) -> object:
         """Wake all that wait."""
+        ...
 
 
 class Thread(Protocol):
@@ -44,6 +47,7 @@ class Thread(Protocol):
 
     def join(self) -> object:
         """Wait for its end."""
+        ...
 
 
 class Mapping(Protocol):
@@ -52,15 +56,19 @@ class Mapping(Protocol):
     @property
     def view(self) -> memoryview:
         """Its bytes. Touching one beyond a file that has been cut off since kills the process, so check the size."""
+        ...
 
     def advise(self, offset: int, length: int, advice: Advice) -> bool:
         """Tell the system what is to come; whether there is a way to tell it. Never changes a byte."""
+        ...
 
     def resident(self, offset: int, length: int) -> int | None:
         """How many bytes of that range are in the page cache, in whole pages; None where the system does not say."""
+        ...
 
     def close(self) -> None:
         """Give the mapping back; raises `BufferError` while a view of it is in use."""
+        ...
 
 
 class File(Protocol):
@@ -69,9 +77,11 @@ class File(Protocol):
     @property
     def name(self) -> str:
         """Its path, for messages."""
+        ...
 
     def size(self) -> int:
         """Its bytes, now."""
+        ...
 
     def read_into(self, view: memoryview, offset: int) -> int:
         """One request: read up to `len(view)` bytes from `offset`; how many came. 0 is the end of the file.
@@ -79,27 +89,34 @@ class File(Protocol):
         Raises `InterruptedError` where a signal came first, `OSError` for all else: Darwin refuses more than
         `most_per_read` bytes with EINVAL, Linux delivers that many.
         """
+        ...
 
     def readv_into(self, views: list[memoryview], offset: int) -> int:
         """One request into several views, filled in order; as `read_into`, the limit on their sum."""
+        ...
 
     def read_warm(self, view: memoryview, offset: int) -> int | None:
         """As `read_into`, but only what the page cache holds: 0 where the device would be asked, None where unknown."""
+        ...
 
     def advise(self, offset: int, length: int, advice: Advice) -> bool:
         """Tell the system what is to come (F_RDADVISE, posix_fadvise); whether there is a way to tell it."""
+        ...
 
     def uncached(self, on: bool) -> bool:
         """Ask that reads keep nothing in the page cache (F_NOCACHE); whether there is a way.
 
         It evicts nothing, and proves nothing about where bytes came from.
         """
+        ...
 
     def map(self) -> Mapping:
         """The whole file in memory. Raises `OSError` for an empty file."""
+        ...
 
     def close(self) -> None:
         """Close it; once."""
+        ...
 
 
 class Usage(NamedTuple):
@@ -123,21 +140,28 @@ class Machine(Protocol):
 
     def open(self, path: Path) -> File:
         """Open a file for reading; raises `OSError`."""
+        ...
 
     def memory(self, size: int) -> memoryview:
         """Writable zeroed memory that begins on a page; the system takes it back when the last view is gone."""
+        ...
 
     def now(self) -> int:
         """Nanoseconds of a clock that only rises."""
+        ...
 
     def lock(self) -> Lock:
         """A new lock."""
+        ...
 
     def condition(self, lock: Lock) -> Condition:
         """A new condition on a lock of this machine; several may share one."""
+        ...
 
     def spawn(self, name: str, run: Callable[[], None], quality: Quality = "demand") -> Thread:
         """Run a function in a thread of its own; `run` lets nothing escape."""
+        ...
 
     def usage(self) -> Usage:
         """What the process has used so far."""
+        ...
