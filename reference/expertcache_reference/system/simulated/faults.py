@@ -1,0 +1,96 @@
+"""Every fault that a system below may show, as knobs: over files in memory, or over those of a real machine."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping as Map
+from itertools import count
+from typing import Literal
+
+import attrs
+
+BEYOND = 0xDB
+"""What a mapping shows where its file has been cut off: the real one kills the process there."""
+
+
+@attrs.frozen
+class Faults:
+    """The faults of one run. Calls count from 1 over all files; only the ones named go wrong.
+
+    most_per_read, over_limit: bytes of one request (of the sum of its views), and whether more are refused with EINVAL
+    as Darwin does or cut as Linux does. bytes_per_call: the most that one request delivers. interrupt_every: each
+    n-th read is interrupted before a byte came. errors: the number of a read to its errno; bytes may have come.
+    end_at: the name of a file to the byte where its reads end, whatever its size says. cut: the name of a file to
+    (number of a call of any kind, size): from that call on the file is that long. flip: the name of a file to the byte
+    that comes wrong in uncached reads. open_errors: the number of an open to its errno. most_open: descriptors.
+    most_memory: bytes. most_threads: ever started. advice: whether there is a way to advise. uncached: whether there
+    is a way past the page cache. spurious_every: each n-th wait returns without cause.
+    """
+
+    most_per_read: int = 0x7FFFF000
+    over_limit: Literal["refuse", "cut"] = "cut"
+    bytes_per_call: int | None = None
+    interrupt_every: int | None = None
+    errors: Map[int, int] = attrs.Factory(dict)
+    end_at: Map[str, int] = attrs.Factory(dict)
+    cut: Map[str, tuple[int, int]] = attrs.Factory(dict)
+    flip: Map[str, int] = attrs.Factory(dict)
+    open_errors: Map[int, int] = attrs.Factory(dict)
+    most_open: int | None = None
+    most_memory: int | None = None
+    most_threads: int | None = None
+    advice: bool = True
+    uncached: bool = True
+    spurious_every: int | None = None
+
+
+DARWIN = Faults(most_per_read=2**31 - 1, over_limit="refuse")
+"""No fault but the limit of Darwin; `Faults()` has that of Linux."""
+
+
+class Injector:
+    """The faults of one run and what has been counted of it."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self._reads, self._calls, self._opens = count(1), count(1), count(1)
+        self.reads = self.calls = self.opens = self.open_files = self.memory = self.threads = 0
+        self.cut: dict[str, list[bytearray]] = {name: [] for name in faults.cut}
+
+    def opening(self, name: str) -> None:
+        """Raises `OSError` where this open fails."""
+        self.opens = next(self._opens)
+        number = self.faults.open_errors.get(self.opens)
+        if self.faults.most_open is not None and self.open_files >= self.faults.most_open:
+            number = errno.EMFILE
+        if number is not None:
+            raise OSError(number, os.strerror(number), name)
+
+    def remembering(self, size: int) -> None:
+        """Raises `OSError` where there is no such memory left."""
+        if self.faults.most_memory is not None and self.memory + size > self.faults.most_memory:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        self.memory += size
+
+    def spawning(self) -> None:
+        """Raises `RuntimeError`, as Python does, where no thread can be started."""
+        if self.faults.most_threads is not None and self.threads >= self.faults.most_threads:
+            raise RuntimeError("can't start new thread")
+        self.threads += 1
+
+    def size(self, name: str, size: int) -> int:
+        """The size of a file at this call, which it counts."""
+        self.calls = next(self._calls)
+        at, least = self.faults.cut.get(name, (0, 0))
+        if not at or self.calls < at:
+            return size
+        for memory in self.cut[name]:
+            memory[least:] = bytes([BEYOND]) * (len(memory) - least)
+        return min(size, least)
+
+    def interruption(self) -> int | None:
+        """The errno of this read, which it counts; EINTR before a byte came."""
+        self.reads = next(self._reads)
+        every = self.faults.interrupt_every
+        return errno.EINTR if every and self.reads % every == 0 else self.faults.errors.get(self.reads)
