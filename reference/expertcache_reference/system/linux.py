@@ -10,7 +10,8 @@ import threading
 from pathlib import Path
 from typing import ClassVar
 
-from expertcache_reference.system.posix import Mincore, PosixFile, PosixMachine
+from expertcache_reference.system.mapping import Mincore, mincore_by
+from expertcache_reference.system.posix import PosixFile, PosixMachine
 from expertcache_reference.system.seam import Advice, Quality
 
 MOST_PER_READ = 0x7FFFF000
@@ -25,12 +26,11 @@ ADVICE: dict[Advice, int] = {"random": 1, "sequential": 2, "will-need": 3, "dont
 """POSIX_FADV_* on every architecture but s390."""
 
 
-def libc_mincore(address: int, length: int) -> bytes | None:
-    """mincore(2) of this process; None where the kernel refuses."""
-    pages = (ctypes.c_ubyte * (-(-length // os.sysconf("SC_PAGESIZE"))))()
+def libc_mincore(address: int, length: int, pages: int) -> int:
+    """mincore(2) of this process."""
     call = ctypes.CDLL(None, use_errno=True).mincore
     call.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
-    return None if call(address, length, ctypes.addressof(pages)) else bytes(pages)
+    return int(call(address, length, pages))
 
 
 class LinuxFile(PosixFile):
@@ -81,7 +81,7 @@ class LinuxFile(PosixFile):
         """Since 5.2 mincore calls every page resident to who neither owns the file nor may write it (vmtouch#78)."""
         owns = os.fstat(self.descriptor).st_uid == os.geteuid()
         writes = os.access(f"/proc/self/fd/{self.descriptor}", os.W_OK, effective_ids=True)
-        return libc_mincore if owns or writes else None
+        return mincore_by(libc_mincore, self._page) if owns or writes else None
 
 
 class LinuxMachine(PosixMachine[LinuxFile]):

@@ -2,89 +2,23 @@
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import resource
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar, cast
 
-import numpy
-
+from expertcache_reference.system.mapping import Mincore, PosixMapping, anonymous
 from expertcache_reference.system.seam import Advice, Condition, Lock, Quality, Thread, Usage
 
 MOST_VIEWS = 1024
 """IOV_MAX of Linux and of Darwin: more views in one request are EINVAL."""
 
-Mincore = Callable[[int, int], bytes | None]
-"""An address on a page and a length to one byte a page, its lowest bit set where the page is in memory."""
-
 AnyFile = TypeVar("AnyFile", bound="PosixFile")
-
-
-def anonymous(size: int) -> memoryview:
-    """Writable zeroed memory on a page; raises `ValueError` for a negative size, `OSError` where there is no more."""
-    if size < 0:
-        raise ValueError(f"{size} bytes of memory")
-    if not size:
-        return memoryview(bytearray())
-    return memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANON))
-
-
-class PosixMapping:
-    """A file in memory, read only, as `seam.Mapping`."""
-
-    def __init__(self, file: PosixFile, page: int, mincore: Mincore | None) -> None:
-        size = file.size()
-        if not size:
-            raise OSError(errno.EINVAL, "an empty file cannot be mapped", file.name)
-        self._page, self._mincore = page, mincore
-        self._memory = mmap.mmap(file.descriptor, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
-        self._address = numpy.frombuffer(self._memory, numpy.uint8).ctypes.data
-
-    @property
-    def view(self) -> memoryview:
-        """As `seam.Mapping.view`; each is its own, and `close` waits for all."""
-        return memoryview(self._memory)
-
-    def _pages(self, offset: int, length: int) -> tuple[int, int]:
-        """The range out to whole pages, within the mapping: where it begins and how many bytes."""
-        begin = max(0, offset) // self._page * self._page
-        return begin, max(0, min(offset + length, len(self._memory)) - begin) if length > 0 else 0
-
-    def advise(self, offset: int, length: int, advice: Advice) -> bool:
-        """As `seam.Mapping.advise`, by madvise."""
-        begin, size = self._pages(offset, length)
-        if not size:
-            return True
-        numbers = {
-            "will-need": mmap.MADV_WILLNEED,
-            "dont-need": mmap.MADV_DONTNEED,
-            "random": mmap.MADV_RANDOM,
-            "sequential": mmap.MADV_SEQUENTIAL,
-        }
-        try:
-            self._memory.madvise(numbers[advice], begin, size)
-        except OSError:
-            return False
-        return True
-
-    def resident(self, offset: int, length: int) -> int | None:
-        """As `seam.Mapping.resident`, by mincore."""
-        begin, size = self._pages(offset, length)
-        if not size:
-            return 0
-        if self._mincore is None:
-            return None
-        seen = self._mincore(self._address + begin, size)
-        return None if seen is None else self._page * sum(each & 1 for each in seen)
-
-    def close(self) -> None:
-        """As `seam.Mapping.close`."""
-        self._memory.close()
 
 
 class PosixFile:
@@ -132,7 +66,7 @@ class PosixFile:
 
     def map(self) -> PosixMapping:
         """As `seam.File.map`."""
-        return PosixMapping(self, self._page, self._sees())
+        return PosixMapping(self.descriptor, self._name, self._page, self._sees())
 
     def close(self) -> None:
         """As `seam.File.close`; raises `OSError` (EBADF) the second time."""
@@ -140,7 +74,7 @@ class PosixFile:
         os.close(descriptor)
 
 
-class PosixMachine(Generic[AnyFile]):
+class PosixMachine(ABC, Generic[AnyFile]):
     """A machine with POSIX threads and descriptors, as `seam.Machine`."""
 
     name: str = "posix"
@@ -150,9 +84,9 @@ class PosixMachine(Generic[AnyFile]):
     def __init__(self) -> None:
         self.page = mmap.PAGESIZE
 
+    @abstractmethod
     def open(self, path: Path) -> AnyFile:
         """As `seam.Machine.open`."""
-        raise NotImplementedError
 
     def memory(self, size: int) -> memoryview:
         """As `seam.Machine.memory`."""

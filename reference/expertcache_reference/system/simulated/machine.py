@@ -13,7 +13,7 @@ from typing import cast
 import attrs
 
 from expertcache_reference.system import seam
-from expertcache_reference.system.posix import anonymous
+from expertcache_reference.system.mapping import anonymous
 from expertcache_reference.system.seam import Quality, Usage
 from expertcache_reference.system.simulated.disk import Device, Disk
 from expertcache_reference.system.simulated.faults import Faults, Injector
