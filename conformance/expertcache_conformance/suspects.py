@@ -16,7 +16,7 @@ from expertcache_conformance.program import Program
 from expertcache_conformance.scenarios import conversations, long_counts, pressure
 from expertcache_spec.eviction import POLICIES, Card, Value, make
 from expertcache_spec.eviction.variants import VARIANTS
-from expertcache_spec.identify import values_to_try
+from expertcache_spec.identify import turns
 from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.residency import Residency, Settings
 
@@ -40,10 +40,8 @@ def suspects(config: Config) -> Iterator[Suspect]:
         changes: dict[str, Any] = {name: chosen}
         yield rule, f"has {name} {chosen}", partial(_with_settings, attrs.evolve(config.settings, **changes))
     claimed = card_of(config.policy)
-    for parameter in claimed.parameters:
-        for value in values_to_try(parameter):
-            turned = {**config.parameters, parameter.name: value}
-            yield claimed.rule, f"has {parameter.name} {value}", partial(_under, claimed, turned)
+    for name, value in turns(claimed, config.parameters):
+        yield claimed.rule, f"has {name} {value}", partial(_under, claimed, {**config.parameters, name: value})
     for other in POLICIES.values():
         if other is not claimed and not other.offline:
             yield claimed.rule, f"is {other.name}", partial(_under, other, other.complete())

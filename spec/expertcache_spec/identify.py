@@ -94,6 +94,15 @@ def values_to_try(parameter: Parameter) -> Iterator[Value]:
         yield from (n for n in (default / 2, default * 2) if parameter.least <= n <= parameter.most and n != default)
 
 
+def turns(found: Card, values: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
+    """Each parameter with each value to try, as far as the other `values` go with it."""
+    for parameter in found.parameters:
+        for value in values_to_try(parameter):
+            turned = {**found.complete(values), parameter.name: value}
+            if not any(found.objections(turned, None)):
+                yield parameter.name, value
+
+
 def settings_to_try(geometry: Geometry, fixed: Mapping[str, str]) -> list[Settings]:
     """Every combination of scope, touch and repeats; the `fixed` settings stay."""
     open_choices = {
@@ -118,12 +127,7 @@ def plain(geometry: Geometry, cards: Iterable[Card] | None = None, **fixed: str)
 
 def turned(candidates: Iterable[Candidate]) -> list[Candidate]:
     """What to try when nothing plain explains all: the same, with one parameter changed."""
-    return [
-        attrs.evolve(each, parameters={parameter.name: value})
-        for each in candidates
-        for parameter in each.card.parameters
-        for value in values_to_try(parameter)
-    ]
+    return [attrs.evolve(each, parameters={name: value}) for each in candidates for name, value in turns(each.card, {})]
 
 
 def other_rooms(explanation: Candidate, fixed: Mapping[str, str]) -> list[Candidate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import attrs
@@ -60,6 +60,12 @@ class Geometry:
                 where="geometry",
                 cure="a token asks for at most as many experts as a layer has",
             )
+        for name in ("record_bytes", "routed"):
+            value = getattr(self, name)
+            if not isinstance(value, Sequence) and (value is not None or name == "routed"):
+                raise InvalidModel(
+                    f"{name} is {value!r}, not a tuple", where="geometry", cure="list whole numbers, one for each layer"
+                )
         if self.record_bytes is not None and (
             len(self.record_bytes) != self.layers
             or any(type(b) is not int or b < 0 for b in self.record_bytes)
@@ -176,7 +182,7 @@ def parse_size(text: str) -> Size:
         raise InvalidBudget(
             f"no size {text!r}",
             where="size",
-            cure=f"write a number and a unit, {' or '.join(near or ['MB', 'MiB', 'GB', 'GiB'])}; "
+            cure=f"write a number and a unit, {' or '.join(near or ['B', 'KB', 'KiB', 'MB', 'MiB', 'GB', 'GiB'])}; "
             "for a count of records use slots",
         )
     whole, _, fraction = number.partition(".")

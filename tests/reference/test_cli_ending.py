@@ -135,7 +135,7 @@ def test_an_output_larger_than_any_buffer_ends_in_one_line() -> None:
 import sys
 from expertcache_reference.cli import main
 from expertcache_reference.cli import policies
-policies.as_data = lambda card: "x" * 1_000_000
+policies.as_data = lambda *_: "x" * 1_000_000
 sys.argv = ["expertcache", "policies", "lru", "--json"]
 main()
 """

@@ -42,6 +42,8 @@ def test_wide_expert_numbers_never_alias(far: int) -> None:
         {"layers": 1, "experts": 4, "top_k": True},
         {"layers": 1.0, "experts": 4, "top_k": 1},
         {"layers": 2, "experts": 4, "top_k": 1, "record_bytes": (1,)},
+        {"layers": 2, "experts": 4, "top_k": 1, "record_bytes": 100},
+        {"layers": 2, "experts": 4, "top_k": 1, "routed": 1},
         {"layers": 1, "experts": 4, "top_k": 1, "record_bytes": (0,)},
         {"layers": 1, "experts": 4, "top_k": 1, "record_bytes": (1.5,)},
         {"layers": 2, "experts": 4, "top_k": 1, "routed": ()},

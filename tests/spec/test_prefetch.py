@@ -640,7 +640,7 @@ def test_prefetch_is_off_unless_asked_for_and_is_named_in_full() -> None:
     assert (plain.prefetch, plain.manifest.prefetch) == (None, None)
     none = run(trace, 1, cap=CAP)
     assert counts(none) == PrefetchCounts()
-    assert none.counters == plain.counters
+    assert none.counters == run(trace, 1).counters == plain.counters
     named = as_dict(run(trace, 1, predictor="pair-table", parameters={"partners": 3}, home="slot", displace="stale"))
     assert named["manifest"]["prefetch"] == {
         "predictor": "pair-table", "parameters": {"partners": 3, "overfetch": 1.0}, "lookahead": 1, "wrap": True,
@@ -665,7 +665,7 @@ def test_a_profile_seeds_the_cache_before_the_first_event(home: Any) -> None:
     [
         ({"predictor": "lur"}, UnknownName), ({"home": "attic"}, UnknownName), ({"displace": "all"}, UnknownName),
         ({"width": 1.5}, UnknownName), ({"lookahead": -1}, UnknownName),
-        ({"latency": -1}, UnknownName), ({}, InvalidBudget),
+        ({"latency": -1}, UnknownName), ({"predictor": "oracle"}, InvalidBudget),
         ({"home": "slot", "cap": CAP}, InvalidBudget), ({"cap": CAP, "stamps": False}, UnknownName),
         ({"cap": CAP, "displace": "stale"}, UnknownName), ({"cap": CAP, "parameters": {"k": 1}}, UnknownName),
         ({"predictor": "pair-table", "cap": CAP, "parameters": {"partners": 0}}, UnknownName),

@@ -50,11 +50,13 @@ def compare(
     given = {"room": room, "touch": touch, "repeats": repeats, "overflow": overflow, "no_victim": no_victim}
     chosen = [
         options.settings(profile, scope=scope, admission=admission, **given)
-        for scope in (options.listed(scopes) if scopes else [None])
+        for scope in ([None] if scopes is None else options.listed(scopes, "--scopes"))
     ]
-    names = [options.policy(name, None) for name in options.listed(policies)]
+    names = [options.policy(name, None) for name in options.listed(policies, "--policies")]
     budgets = _budgets(slots, budget)
     trace, notes = load(source, record_bytes, drop_weights=drop_weights)
+    for name in names:
+        options.for_model(name, trace.geometry)
     combinations = list(product(budgets, chosen, names))
     results = []
     for number, (limit, settings, name) in enumerate(combinations, 1):
@@ -67,10 +69,11 @@ def compare(
     warnings = _warnings(results, notes, budgets)
     warn(warnings)
     gaps = over_belady(results)
+    labels = options.labels(names) * (len(budgets) * len(chosen))
     if as_json:
-        print_json({"rows": [_entry(*pair) for pair in zip(results, gaps, strict=True)], "warnings": warnings})
+        print_json({"rows": [_entry(*each) for each in zip(labels, results, gaps, strict=True)], "warnings": warnings})
     else:
-        _print(trace, [str(name) for _, _, name in combinations], results, gaps, budgets)
+        _print(trace, labels, results, gaps, budgets)
 
 
 def _budgets(slots: str | None, sizes: str | None) -> dict[Budget, str]:
@@ -78,11 +81,9 @@ def _budgets(slots: str | None, sizes: str | None) -> dict[Budget, str]:
     if (slots is None) == (sizes is None):
         raise typer.BadParameter("give budgets either with --slots or with --budget")
     if sizes is not None:
-        return {options.budget(None, size)[0]: size for size in options.listed(sizes)}
-    counts = options.listed(str(slots))
-    if not all(number.isascii() and number.isdigit() and len(number) <= 18 for number in counts):
-        raise typer.BadParameter(f"--slots {slots}: whole numbers from 0, with commas between")
-    return {Budget(int(number)): count(int(number), "slot") for number in counts}
+        return {options.budget(None, size)[0]: size for size in options.listed(sizes, "--budget")}
+    counts = [options.whole_number(text) for text in options.listed(str(slots), "--slots")]
+    return {Budget(number): count(number, "slot") for number in counts}
 
 
 def refuse_unlike(manifests: Sequence[Manifest]) -> None:
@@ -127,10 +128,11 @@ def _limit(result: Result, budgets: Mapping[Budget, str]) -> str:
     return budgets[Budget(result.manifest.slots, result.manifest.bytes)]
 
 
-def _entry(result: Result, gap: int | None) -> dict[str, Any]:
+def _entry(label: str, result: Result, gap: int | None) -> dict[str, Any]:
     manifest = result.manifest
     return {
         "policy": manifest.policy,
+        "spelled": label,
         "parameters": manifest.parameters,
         "scope": manifest.settings.scope,
         "slots": manifest.slots,

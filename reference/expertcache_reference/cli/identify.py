@@ -49,12 +49,16 @@ def identify_command(
     given = {"scope": scope, "room": room, "touch": touch, "repeats": repeats, "overflow": overflow}
     chosen: Any = options.settings(profile, admission=admission, **given)
     fixed = {name: value for name, value in {**given, "admission": admission}.items() if value is not None}
-    tried = None if policies is None else [_bound(options.policy(name, None)) for name in options.listed(policies)]
+    tried = (
+        None
+        if policies is None
+        else [_bound(options.policy(name, None)) for name in options.listed(policies, "--policies")]
+    )
     if is_log(source):
         model, limit, log, fixed, sold_as = _of_log(source, slots, budget, fixed, sold_as)
     else:
-        limit, _ = options.budget(slots, budget)
         trace, notes = load(source, record_bytes)
+        limit, _ = options.budget(slots, budget)
         warn(notes)
         model, log = trace.geometry, observed(trace)
     claim = None if sold_as is None else options.policy(sold_as, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,9 +15,24 @@ from expertcache_spec.engines import PROFILES, profile
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.eviction.spelling import Spelled, parse
-from expertcache_spec.model import Budget, parse_size
+from expertcache_spec.model import Budget, Geometry, parse_size
 from expertcache_spec.replay import MODES
 from expertcache_spec.residency import SETTINGS, Settings
+from expertcache_spec.wording import whole
+
+
+def whole_number(text: Any) -> int:
+    """The whole number of an option; raises `BadParameter` for anything but ASCII digits, with at most a minus."""
+    number = whole(str(text))
+    if number is None:
+        raise typer.BadParameter(f"{text!r} is no whole number")
+    return number
+
+
+def number(name: str, meaning: str) -> Any:
+    """An option that takes a whole number."""
+    return typer.Option(name, parser=whole_number, metavar="N", help=meaning)
+
 
 Source = Annotated[str, typer.Argument(metavar="FILE", help="A trace file, or builtin:NAME.")]
 RecordBytes = Annotated[
@@ -56,7 +71,7 @@ def settings(engine: str | None, **given: str | None) -> Settings:
 
 
 SizeBudget = Annotated[str | None, typer.Option("--budget", metavar="SIZE", help="Bytes, as 4000MiB or 4GB.")]
-Slots = Annotated[int | None, typer.Option("--slots", help="Records; with --budget the tighter wins.")]
+Slots = Annotated[int | None, number("--slots", "Records; with --budget the tighter wins.")]
 PolicyName = Annotated[
     str | None,
     typer.Option("--policy", metavar="POLICY", help="NAME, NAME:parameter=value:..., or your own as module:CARD."),
@@ -92,19 +107,36 @@ def budget(slots: int | None, size: str | None) -> tuple[Budget, str]:
     return (Budget(slots), "") if parsed is None else (Budget(slots, parsed.bytes), parsed.unit)
 
 
+def for_model(spelled: Spelled, model: Geometry) -> Spelled:
+    """The policy, if the model has what its parameters name; raises `UnknownName` where it has not."""
+    spelled.card.complete(spelled.parameters, model)
+    return spelled
+
+
+def labels(policies: Sequence[Spelled]) -> list[str]:
+    """What to call each of them side by side: its name, or its whole spelling where another has the same name."""
+    names = [str(policy) for policy in policies]
+    return [policy.text if names.count(name) > 1 else name for policy, name in zip(policies, names, strict=True)]
+
+
 def record_bytes(text: str | None) -> int | list[int] | None:
     """The value of --record-bytes: one size, one for each layer, or None."""
     if text is None:
         return None
-    parts = text.split(",")
-    if not all(part.isascii() and part.isdigit() and len(part) <= 18 for part in parts):
+    sizes = [whole(part) for part in text.split(",")]
+    if None in sizes or "-" in text:
         return parse_size(text).bytes
-    return int(parts[0]) if len(parts) == 1 else [int(part) for part in parts]
+    found = [size for size in sizes if size is not None]
+    return found[0] if len(found) == 1 else found
 
 
-def listed(text: str) -> list[str]:
-    """The items of a comma-separated list, each once."""
-    return list(dict.fromkeys(item.strip() for item in text.split(",")))
+def listed(text: str, option: str) -> list[str]:
+    """The items of a comma-separated list, each once; raises `BadParameter`, naming the option, where one is empty."""
+    items = [item.strip() for item in text.split(",")]
+    if not all(items):
+        said = f"{text!r} has an empty item" if len(items) > 1 else "the list is empty"
+        raise typer.BadParameter(f"{option}: {said}; write items with commas between")
+    return list(dict.fromkeys(items))
 
 
 def shown(path: str) -> str:

@@ -56,6 +56,7 @@ def replay(
     spelled, (limit, unit) = options.policy(policy, profile), options.budget(slots, budget)
     guesses, losses = axes.prefetch(prefetch), axes.misses(misses)
     trace, notes = load(source, record_bytes, drop_weights=drop_weights)
+    options.for_model(spelled, trace.geometry)
     run = Replay(
         trace, spelled.card, limit, chosen, mode, parameters=spelled.parameters,  # type: ignore[arg-type]
         prefetch=guesses, misses=losses,

@@ -23,16 +23,15 @@ Disciplines = Annotated[
     str | None,
     typer.Option("--disciplines", metavar="D[,D...]", help="sync, split:N, staged[:N], pipelined[:N], free."),
 ]
-MinTokens = Annotated[int, typer.Option("--min-tokens", help="Decode tokens before anything but sync; ds4: 4.")]
-MinEntries = Annotated[int, typer.Option("--min-entries", help="Resident records before anything but sync; ds4: 1024.")]
+MinTokens = Annotated[int, options.number("--min-tokens", "Decode tokens before anything but sync; ds4: 4.")]
+MinEntries = Annotated[int, options.number("--min-entries", "Resident records before anything but sync; ds4: 1024.")]
 
 
 def disciplines(text: str | None, top_k: int, tokens: int = 0, entries: int = 0) -> list[Discipline]:
     """The disciplines asked for, by default each of them, split at each threshold that can be taken."""
     every = ["sync", *(f"split:{t}" for t in range(top_k - 1, 0, -1)), "staged", "pipelined", "free"]
-    return [
-        parse_discipline(name, tokens=tokens, entries=entries) for name in (options.listed(text) if text else every)
-    ]
+    names = every if text is None else options.listed(text, "--disciplines")
+    return [parse_discipline(name, tokens=tokens, entries=entries) for name in names]
 
 
 def prepared(
@@ -48,6 +47,7 @@ def prepared(
     spelled, (limit, _) = options.policy(policy, profile), options.budget(slots, size)
     chosen = options.settings(profile, scope=scope)
     trace, notes = load(source, record_bytes, drop_weights=True)
+    options.for_model(spelled, trace.geometry)
     for layer in trace.geometry.routed:
         trace.geometry.size(layer)  # times need bytes: refuse before the replay, not after it
     run = Replay(trace, spelled.card, limit, chosen, parameters=spelled.parameters)

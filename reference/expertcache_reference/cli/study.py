@@ -17,6 +17,7 @@ from expertcache_spec.model import Budget
 from expertcache_spec.replay import Replay, Result
 from expertcache_spec.residency import Settings
 from expertcache_spec.trace import Trace
+from expertcache_spec.wording import fraction
 
 PEERS = ("lru", "lfru", "belady")
 """The usual policy, the best of the engines', and the bound."""
@@ -60,43 +61,41 @@ def study(
 ) -> None:
     """Compare a policy on real traces: hits, the cliff, collisions, the gap to Belady, and the cost of a lookup."""
     chosen = options.settings(None, scope=scope, touch=touch, repeats=repeats, admission=admission, overflow="bypass")
-    names = dict.fromkeys([policy, *options.listed(against)])
+    names = dict.fromkeys([policy, *options.listed(against, "--against")])
     spelled = [options.policy(name, None) for name in names]
-    budgets = [_cycles(text) for text in options.listed(cycles)]
+    labels = options.labels(spelled)
+    budgets = [_cycles(text) for text in options.listed(cycles, "--cycles")]
     found = []
-    for source in options.listed(traces):
+    for source in options.listed(traces, "--traces"):
         trace, _ = load(source)
         entries = [
-            _replay(trace, each, chosen, share, f"{trace.name}, {share:g} cycles, {each}")
+            _replay(trace, options.for_model(each, trace.geometry), label, chosen, share)
             for share in budgets
-            for each in spelled
+            for each, label in zip(spelled, labels, strict=True)
         ]
         found.append((trace, entries))
     if as_json:
         print_json({"traces": [_as_data(trace, entries) for trace, entries in found]})
         return
     for trace, entries in found:
-        _print(trace, entries, str(spelled[0]))
+        _print(trace, entries, labels[0])
 
 
 def _cycles(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1
-    if not 0 < share <= 1000:
+    share = fraction(text)
+    if share is None or not 0 < share <= 1000:
         raise typer.BadParameter(f"--cycles {text}: token cycles above 0 and up to 1000, as 0.5 or 2")
     return share
 
 
-def _replay(trace: Trace, spelled: Spelled, settings: Settings, cycles: float, what: str) -> Entry:
+def _replay(trace: Trace, spelled: Spelled, label: str, settings: Settings, cycles: float) -> Entry:
     slots = max(1, round(trace.geometry.token_cycle_slots * cycles))
     run = Replay(trace, spelled.card, Budget(slots), settings, parameters=spelled.parameters)
     began = time.process_time()
-    with tracked(run, len(run.events), what) as steps:
+    with tracked(run, len(run.events), f"{trace.name}, {cycles:g} cycles, {label}") as steps:
         for _ in steps:
             pass
-    return Entry(str(spelled), cycles, run.result(), time.process_time() - began)
+    return Entry(label, cycles, run.result(), time.process_time() - began)
 
 
 def _at(entries: Sequence[Entry], policy: str, cycles: float) -> Entry | None:

@@ -29,11 +29,11 @@ def timeline(
     slots: options.Slots = None,
     scope: options.Scope = None,
     profile: options.ProfileName = None,
-    stream: Annotated[int, typer.Option("--stream", help="The stream to draw.")] = 0,
+    stream: Annotated[int, options.number("--stream", "The stream to draw.")] = 0,
     token: Annotated[
-        int | None, typer.Option("--pass", help="The pass to draw, from 0; the stream's first decode without.")
+        int | None, options.number("--pass", "The pass to draw, from 0; the stream's first decode without.")
     ] = None,
-    layer: Annotated[int | None, typer.Option("--layer", help="One layer of it; the whole token without.")] = None,
+    layer: Annotated[int | None, options.number("--layer", "One layer of it; the whole token without.")] = None,
     disciplines: scheduling.Disciplines = None,
     to: Annotated[
         list[Path] | None, typer.Option("--to", help="A .png or .svg to draw, a .json for Perfetto; repeatable.")

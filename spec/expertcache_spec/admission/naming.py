@@ -7,10 +7,11 @@ from types import MappingProxyType
 
 import attrs
 
+from expertcache_spec import wording
 from expertcache_spec.admission import rules
 from expertcache_spec.admission.rules import Admission
 from expertcache_spec.errors import UnknownName
-from expertcache_spec.eviction.cards import Parameter, completed
+from expertcache_spec.eviction.cards import Parameter, Value, completed
 
 ROOMS = ("reserve", "trim", "retain")
 
@@ -32,7 +33,7 @@ class AdmissionCard:
     needs: bool = False
     parameters: tuple[Parameter, ...] = ()
 
-    def complete(self, given: Mapping[str, int]) -> dict[str, int]:
+    def complete(self, given: Mapping[str, Value]) -> dict[str, int]:
         """Every parameter with its value; raises `UnknownName` for one that does not exist or is out of bounds."""
         values = completed(self.parameters, given, f"admission {self.name}")
         return {name: int(value) for name, value in values.items()}
@@ -88,25 +89,17 @@ ADMISSIONS: Mapping[str, AdmissionCard] = MappingProxyType(
 
 def admission(text: str) -> tuple[AdmissionCard, dict[str, int]]:
     """The card and parameters of `NAME[:parameter=value...]`; raises `UnknownName` listing the known ones."""
-    name, *parts = text.split(":") if isinstance(text, str) else (str(text),)
+    (name,), said = wording.split(text, "settings")
     if name not in ADMISSIONS:
-        raise UnknownName(f"admission {text!r}", where="settings", cure=f"one of {', '.join(ADMISSIONS)}")
-    given: dict[str, int] = {}
-    for part in parts:
-        key, _, value = part.partition("=")
-        if key in given or not (value.isascii() and value.isdigit() and len(value) <= 10):
-            raise UnknownName(
-                f"admission {text!r}", where="settings", cure="NAME:parameter=value, whole numbers, each once"
-            )
-        given[key] = int(value)
-    return ADMISSIONS[name], ADMISSIONS[name].complete(given)
+        raise UnknownName(f"admission {name!r}", where="settings", cure=f"one of {', '.join(ADMISSIONS)}")
+    card = ADMISSIONS[name]
+    return card, card.complete(wording.values(card.parameters, said, f"admission {name}"))
 
 
 def spelled(text: str) -> str:
     """The one spelling of an admission: parameters in the card's order, those at their default left out."""
     card, values = admission(text)
-    said = [f"{p.name}={values[p.name]}" for p in card.parameters if values[p.name] != p.default]
-    return ":".join([card.name, *said])
+    return wording.spell(card.name, {p.name: values[p.name] for p in card.parameters if values[p.name] != p.default})
 
 
 def make(text: str) -> Admission:

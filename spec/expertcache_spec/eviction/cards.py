@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import attrs
 
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.eviction.base import Policy
-from expertcache_spec.model import Key
+from expertcache_spec.model import Geometry, Key
 from expertcache_spec.trace import Event
 
 Value = int | float | str | bool
@@ -32,14 +32,23 @@ class Parameter:
     least: float = -math.inf
     most: float = math.inf
 
+    @property
+    def legal(self) -> str:
+        """What a value may be, in words."""
+        if self.choices:
+            return " | ".join(self.choices)
+        kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+        bounds = [(word, bound) for word, bound in (("from", self.least), ("to", self.most)) if math.isfinite(bound)]
+        said = [f"{word} {int(bound) if bound == int(bound) else bound}" for word, bound in bounds]
+        return " ".join([kinds[type(self.default)], *said])
+
     def check(self, value: Value, where: str) -> Value:
         """The value, a fraction where the default is one; raises `UnknownName` saying what is legal (XC-EVICT-001)."""
-        legal = " | ".join(self.choices) or f"{type(self.default).__name__} from {self.least:g} to {self.most:g}"
         if isinstance(self.default, float) and type(value) is int:
             value = float(value)
         wrong = type(value) is not type(self.default) or (self.choices and value not in self.choices)
         if wrong or (isinstance(value, int | float) and not self.least <= value <= self.most):
-            raise UnknownName(f"{self.name} = {value!r}", where=where, cure=f"{legal}; default {self.default!r}")
+            raise UnknownName(f"{self.name} = {value!r}", where=where, cure=f"{self.legal}; default {self.default!r}")
         return value
 
 
@@ -50,6 +59,16 @@ def completed(parameters: Iterable[Parameter], given: Mapping[str, Value], where
         if name not in known:
             raise UnknownName(f"parameter {name!r}", where=where, cure=f"one of {', '.join(known) or 'none'}")
     return {name: p.check(given[name], where) if name in given else p.default for name, p in known.items()}
+
+
+def above(lower: str, upper: str) -> Callable[[Mapping[str, Value], Geometry | None], Iterator[tuple[str, str]]]:
+    """The objection that parameter `lower` exceeds parameter `upper`, for `Card.objections`."""
+
+    def objections(values: Mapping[str, Value], model: Geometry | None) -> Iterator[tuple[str, str]]:
+        if values[lower] > values[upper]:  # type: ignore[operator]
+            yield f"{lower} {values[lower]} is above {upper} {values[upper]}", f"give {lower} at most {upper}"
+
+    return objections
 
 
 class Future:
@@ -82,7 +101,8 @@ class Card:
 
     rule: id of the rule that states the victim. declared, indexed: factories of its two forms; they take the
     parameters by name and, when `offline`, `future` (a `Future`). source: engine or paper. cost: of one lookup.
-    can_refuse: whether admission `refusable` is defined for it.
+    can_refuse: whether admission `refusable` is defined for it. objections: what else is wrong with a whole set of
+    legal values, by themselves or (where it is not None) in a model: each what it is, and the cure.
     """
 
     name: str
@@ -95,10 +115,18 @@ class Card:
     parameters: tuple[Parameter, ...] = ()
     offline: bool = False
     can_refuse: bool = False
+    objections: Callable[[Mapping[str, Value], Geometry | None], Iterable[tuple[str, str]]] = lambda values, model: ()
 
-    def complete(self, given: Mapping[str, Value] | None = None) -> dict[str, Value]:
-        """Every parameter with its value, given or default; raises `UnknownName` for one that does not exist."""
-        return completed(self.parameters, given or {}, f"policy {self.name}")
+    def complete(self, given: Mapping[str, Value] | None = None, model: Geometry | None = None) -> dict[str, Value]:
+        """Every parameter with its value, given or default.
+
+        Raises `UnknownName` for one that does not exist or is out of bounds, for values that cannot go together, and
+        for those that are beyond the `model`, where it is given.
+        """
+        values = completed(self.parameters, given or {}, f"policy {self.name}")
+        for what, cure in self.objections(values, model):
+            raise UnknownName(what, where=f"policy {self.name}", cure=cure)
+        return values
 
     def setting(self, name: str, **values: Value) -> Card:
         """The same policy under a name of its own, with these values as its defaults; raises as `complete` does."""

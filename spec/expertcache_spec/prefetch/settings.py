@@ -22,11 +22,11 @@ class Prefetch:
 
     predictor, parameters: who predicts. lookahead: for how many routed layers ahead, each event anew. wrap: whether
     beyond the last layer it goes on in the next pass. home: `staging` keeps the bytes outside the cache, `slot` in it.
-    cap: of staging, slots or bytes; charged from the moment a prediction is taken. displace: what a prefetch into
-    slots may evict: nothing, what is stale, or anything that nothing holds. idle: how many events of its layer make a
-    record stale. stamps: whether a prefetch into slots counts as a touch. latency: events that a speculative read takes
-    when nothing delays it; 0 for none, as simulators have it. width: reads in service at once, those on demand first.
-    queue: tickets that may wait for their read. profile: keys to seed before the first event.
+    cap: of staging, slots or bytes; charged from the moment a prediction is taken; `none` needs none. displace: what a
+    prefetch into slots may evict: nothing, what is stale, or anything that nothing holds. idle: how many events of its
+    layer make a record stale. stamps: whether a prefetch into slots counts as a touch. latency: events that a
+    speculative read takes when nothing delays it; 0 for none, as simulators have it. width: reads in service at once,
+    those on demand first. queue: tickets that may wait for their read. profile: keys to seed before the first event.
 
     Raises `UnknownName` for a value that does not exist, `InvalidBudget` for a staging home without a cap.
     """
@@ -36,7 +36,11 @@ class Prefetch:
     lookahead: int = 1
     wrap: bool = True
     home: Home = "staging"
-    cap: Budget | None = None
+    cap: Budget | None = attrs.field(
+        default=attrs.Factory(
+            lambda self: Budget(0) if (self.predictor, self.home) == ("none", "staging") else None, takes_self=True
+        )
+    )
     displace: Displace = "nothing"
     idle: int = 1
     stamps: bool = True

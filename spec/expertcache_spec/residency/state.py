@@ -13,6 +13,7 @@ from expertcache_spec.admission import Admission
 from expertcache_spec.admission import admission as admission_of
 from expertcache_spec.admission import make as make_admission
 from expertcache_spec.errors import InvalidBudget, UnknownName
+from expertcache_spec.eviction import POLICIES
 from expertcache_spec.eviction.base import Policy
 from expertcache_spec.metrics import Counters
 from expertcache_spec.model import Budget, Geometry, Key
@@ -94,18 +95,17 @@ class State:
 
     def _check_admission(self) -> None:
         card, _ = admission_of(self.settings.admission)
-        room, reason = self.settings.room, ""
+        room, reason, cure = self.settings.room, "", ""
         if card.needs and not next(iter(self.parts.values())).policy.can_refuse:
             reason = "a policy that cannot refuse"
+            able = ", ".join(name for name, each in POLICIES.items() if each.can_refuse)
+            cure = f"a policy that can: {able}; or admission always"
         if room not in card.rooms:
             serves = {"trim": "has loaded the event before it looks for room", "retain": "serves every event first"}
             reason = f"room {room}, which {serves[room]}"
+            cure = f"room {' or '.join(card.rooms)}, or admission always"
         if reason:
-            raise UnknownName(
-                f"admission {card.name!r} with {reason}",
-                where="settings",
-                cure=f"room {' or '.join(card.rooms)}, or admission always",
-            )
+            raise UnknownName(f"admission {card.name!r} with {reason}", where="settings", cure=cure)
 
     def _shares(self, budget: Budget) -> dict[int, Budget]:
         if budget.bytes is not None and self.geometry.record_bytes is None:

@@ -28,7 +28,7 @@ from typing import ClassVar
 import attrs
 
 from expertcache_spec.eviction.base import Policy
-from expertcache_spec.eviction.cards import Card, Parameter
+from expertcache_spec.eviction.cards import Card, Parameter, above
 from expertcache_spec.model import Key
 
 
@@ -75,9 +75,9 @@ class ClockRule(Policy):
         """Take the slot that was freed first, else one behind the hand."""
         if self.free:
             slot = self.free.pop(0)
-            slot.key, slot.count = key, min(self.initial, self.ceiling)
+            slot.key, slot.count = key, self.initial
         else:
-            self.ring.append(Slot(key, min(self.initial, self.ceiling)))
+            self.ring.append(Slot(key, self.initial))
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """Turn the hand to the first key that cannot pay."""
@@ -150,7 +150,7 @@ class Clock(Policy):
             self.made += 1
         self.ring[slot] = key
         self.slots[key] = slot
-        self.counts[key] = min(self.initial, self.ceiling)
+        self.counts[key] = self.initial
 
     def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         """As `insert`."""
@@ -203,4 +203,5 @@ CARD = Card(
         Parameter("initial", 0, "the count that an insert sets, at most the ceiling; slotstream sets 1", (), 0, 255),
         Parameter("place", "slot", "where a new key goes: into the freed slot, or behind the hand", ("slot", "tail")),
     ),
+    objections=above("initial", "ceiling"),
 )

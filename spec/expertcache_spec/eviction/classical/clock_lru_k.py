@@ -28,7 +28,7 @@ from typing import ClassVar
 import attrs
 
 from expertcache_spec.eviction.base import Policy
-from expertcache_spec.eviction.cards import Card, Parameter
+from expertcache_spec.eviction.cards import Card, Parameter, above
 from expertcache_spec.eviction.classical.bar import Bar
 from expertcache_spec.eviction.index import Heap
 from expertcache_spec.model import Key
@@ -335,4 +335,5 @@ CARD = Card(
         Parameter("high", 5000, "graduates for each 10,000 victims above which k rises, at first", (), 0, 10_000),
         Parameter("step", 1000, "how far the hit rate moves those two", (), 0, 10_000),
     ),
+    objections=lambda values, model: (*above("bar", "ceiling")(values, model), *above("low", "high")(values, model)),
 )

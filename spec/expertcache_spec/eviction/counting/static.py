@@ -18,17 +18,17 @@ and run LRU beside it (`always`); colibri's and ds4's lists decay and are no sta
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
 import attrs
 
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.eviction.base import Past, Policy
-from expertcache_spec.eviction.cards import Card, Parameter
+from expertcache_spec.eviction.cards import Card, Parameter, Value
 from expertcache_spec.eviction.counting.stating import Stated
 from expertcache_spec.eviction.index import Heap
-from expertcache_spec.model import Key
+from expertcache_spec.model import Geometry, Key
 
 _ITEM = re.compile(r"(\*|[0-9]{1,9})\.([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
@@ -64,6 +64,24 @@ def parse(text: str) -> Profile:
         span = range(int(match[2]), int(match[3] or match[2]) + 1)
         spans.setdefault(-1 if match[1] == "*" else int(match[1]), []).append(span)
     return Profile(spans)
+
+
+def _objections(values: Mapping[str, Value], model: Geometry | None) -> Iterator[tuple[str, str]]:
+    """Members that the model does not have."""
+    if model is None:
+        return
+    for layer, spans in parse(str(values["keys"])).spans.items():
+        for span in spans:
+            if layer >= 0 and layer not in model.routed:
+                known = f"{model.routed[0]} to {model.routed[-1]}"
+                yield f"keys {_shown(layer, span)}: no routed layer {layer}", f"routed layers are {known}"
+            if span[-1] >= model.experts:
+                yield f"keys {_shown(layer, span)}: no expert {span[-1]}", f"experts are 0 to {model.experts - 1}"
+
+
+def _shown(layer: int, span: range) -> str:
+    last = f"-{span[-1]}" if len(span) > 1 else ""
+    return f"{'*' if layer < 0 else layer}.{span[0]}{last}"
 
 
 @attrs.define(slots=False, kw_only=True)
@@ -137,4 +155,5 @@ CARD = Card(
         Parameter("rest", "recency", "what orders keys of one standing", ("recency", "key")),
     ),
     can_refuse=True,
+    objections=_objections,
 )

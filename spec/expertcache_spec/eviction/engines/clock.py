@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import attrs
 
 from expertcache_spec.eviction.base import NEVER
-from expertcache_spec.eviction.cards import Parameter
+from expertcache_spec.eviction.cards import Parameter, Value
+from expertcache_spec.model import Geometry
 from expertcache_spec.trace import Event
 
 
@@ -68,3 +71,13 @@ PARAMETERS = (
     Parameter("reset_at", "prompt", "what starts the counts again", ("prompt", "stream", "never")),
 )
 """The parameters that make a clock; a policy may give them other defaults."""
+
+
+def objections(values: Mapping[str, Value], model: Geometry | None) -> Iterator[tuple[str, str]]:
+    """A clock layer that the model does not have: the clock would stand still (for `Card.objections`).
+
+    A dense layer is none of its events' either, but engines do count there (ds4 on GLM): that is theirs to say.
+    """
+    layer = int(values["clock_layer"])
+    if model is not None and layer >= model.layers:
+        yield f"clock_layer {layer}, and the model has no layer {layer}", f"a layer up to {model.layers - 1}, or -1"

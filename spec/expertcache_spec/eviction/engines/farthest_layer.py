@@ -13,16 +13,16 @@ are broken, nor what a prefetch does; here it stamps as an insert does. rustane'
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 
 from expertcache_spec.eviction.base import Policy
-from expertcache_spec.eviction.cards import Card, Parameter
+from expertcache_spec.eviction.cards import Card, Parameter, Value
 from expertcache_spec.eviction.engines.layers import ByLayer, Queue, nearness
 from expertcache_spec.eviction.engines.scan import Scan
-from expertcache_spec.model import Key
+from expertcache_spec.model import Geometry, Key
 from expertcache_spec.trace import Event
 
 
@@ -95,6 +95,12 @@ class FarthestLayer(Policy):
         del self.index.part(0, key).filed[key]
 
 
+def _objections(values: Mapping[str, Value], model: Geometry | None) -> Iterator[tuple[str, str]]:
+    layers = int(values["layers"])
+    if model is not None and 0 < layers <= model.routed[-1]:
+        yield f"layers {layers}, and the model has a layer {model.routed[-1]}", f"0, or from {model.routed[-1] + 1}"
+
+
 CARD = Card(
     "farthest-layer",
     "XC-EVICT-210",
@@ -107,4 +113,5 @@ CARD = Card(
         Parameter("distance", "linear", "how far a layer is", ("linear", "circular", "ahead")),
         Parameter("layers", 0, "how many layers a pass walks; 0 is one more than the highest seen", least=0),
     ),
+    objections=_objections,
 )

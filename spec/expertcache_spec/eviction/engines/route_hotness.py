@@ -194,4 +194,5 @@ CARD = Card(
         Parameter("ceiling", UINT32_MAX, "where hotness stops growing", least=1),
         Parameter("early_load", False, "whether a decoded layer's victims are chosen before it is counted"),
     ),
+    objections=clock.objections,
 )

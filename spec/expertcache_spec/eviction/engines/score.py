@@ -161,4 +161,5 @@ CARD = Card(
         Parameter("accumulate", "sum", "the sum of a key's scores, or their mean over rows", ("sum", "mean")),
         *(attrs.evolve(each, default=_DEFAULTS.get(each.name, each.default)) for each in clock.PARAMETERS),
     ),
+    objections=clock.objections,
 )  # fmt: skip
