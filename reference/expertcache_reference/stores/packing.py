@@ -12,7 +12,7 @@ from pathlib import Path
 
 from expertcache_reference.stores.contents import Files, changed, chunks, content, digest, probe
 from expertcache_reference.stores.disk import Disk
-from expertcache_reference.stores.manifest import UNKNOWN, Manifest
+from expertcache_reference.stores.manifest import Manifest
 from expertcache_reference.stores.opening import open_store
 from expertcache_reference.stores.plans import Plan, plan
 from expertcache_reference.stores.reading import Here
@@ -22,6 +22,9 @@ from expertcache_reference.traces.atomic import CannotWrite
 from expertcache_spec.layout import fingerprint, pieces
 from expertcache_spec.layout.files import WrongFile
 from expertcache_spec.model import Key, format_size
+
+_ABOUT_AN_INDEX = 100
+"""Bytes of an index for each record: a digest and an offset."""
 
 Progress = Callable[[int, int], object]
 """Told the bytes that are done and the bytes of all."""
@@ -125,8 +128,8 @@ class _Packing:
         self._progress(self._bytes, self._total)
 
     def _check_room(self) -> None:
-        head = len(self.plan.head(self._manifest(dict.fromkeys(self.plan.layout.extents, UNKNOWN), {})))
-        needed = sum(self.plan.layout.files.values()) + head - self.work.written()
+        index = _ABOUT_AN_INDEX * len(self.plan.layout.extents) if self.plan.is_folder else 0
+        needed = sum(self.plan.layout.files.values()) + index - self.work.written()
         free = self.work.disk.free(self.work.folder)
         if free < needed:
             raise CannotWrite(
@@ -137,18 +140,18 @@ class _Packing:
 
     def _finish(self) -> None:
         with Files(self.work.pack, Here()) as files:
-            probes = {name: probe(self.plan.layout, name, files[name]) for name in self.plan.layout.files}
-        head = self.plan.head(self._manifest(self.digests, probes))
+            probes = {
+                self.plan.probe_name(name): probe(self.plan.layout, name, files[name])
+                for name in self.plan.layout.files
+            }
+        name = content(self.plan.model, self.digests)
+        manifest = Manifest(self.plan.kind, self.plan.alignment, self.plan.model, self.digests, name, probes)
+        head = self.plan.head(manifest)
         self.work.write(self.work.pack / self.plan.index, head, 0)
         if self.plan.is_folder:
             self.work.disk.resize(self.work.file(self.work.pack / self.plan.index), len(head))
         open_store(self.product)  # what cannot be opened gets no name
         self.work.finish(self.product)
-
-    def _manifest(self, digests: dict[Key, str], probes: dict[str, str]) -> Manifest:
-        probes = probes or dict.fromkeys(self.plan.layout.files, UNKNOWN)
-        name = content(self.plan.model, digests)
-        return Manifest(self.plan.kind, self.plan.alignment, self.plan.model, digests, name, probes)
 
 
 def _identity(source: FileStore) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import attrs
 
+from expertcache_reference.stores import gguf_writing, safetensors_header
+from expertcache_reference.stores.assembling import RECORDS
 from expertcache_reference.stores.folders import INDEX, index, laid
-from expertcache_reference.stores.manifest import Manifest
+from expertcache_reference.stores.manifest import UNKNOWN, Manifest
+from expertcache_reference.stores.names import gguf_name, mlx_name
+from expertcache_reference.stores.reading import compact
+from expertcache_reference.stores.stacked import held, layout_of
 from expertcache_reference.stores.store import KINDS, Model
+from expertcache_reference.stores.tensors import Tensor
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.layout import Layout, record_blocks
 from expertcache_spec.layout.extents import round_up
@@ -37,6 +42,10 @@ class Plan:
     head: Head
     is_folder: bool
 
+    def probe_name(self, file: str) -> str:
+        """What a file is called in the manifest: one that holds its own manifest may be renamed."""
+        return file if self.is_folder else RECORDS
+
 
 def plan(model: Model, kind: str, name: str, alignment: int = 16384) -> Plan:
     """The plan for a product called `name`; raises `UnknownName` for another kind or alignment than there are."""
@@ -47,9 +56,10 @@ def plan(model: Model, kind: str, name: str, alignment: int = 16384) -> Plan:
     return _PLANS[kind](model, name, alignment)
 
 
-def compact(value: object) -> str:
-    """JSON in one line without spaces."""
-    return json.dumps(value, separators=(",", ":"))
+def blank(kind: str, model: Model, alignment: int) -> Manifest:
+    """A manifest as long as the real one will be."""
+    records = dict.fromkeys(model.shape.keys(), UNKNOWN)
+    return Manifest(kind, alignment, model, records, UNKNOWN, {RECORDS: UNKNOWN})
 
 
 def _folder(kind: str, model: Model, layout: Layout) -> Plan:
@@ -85,4 +95,54 @@ def _blocks(model: Model, name: str, alignment: int) -> Plan:
     return _folder("blocks", model, laid("blocks", shape, offsets, layout.files, alignment))
 
 
-_PLANS: dict[str, Callable[[Model, str, int], Plan]] = {"layers": _layers, "blocks": _blocks}
+def _stacked(model: Model, file: str, tensors: list[Tensor], size: int, alignment: int, head: Head, kind: str) -> Plan:
+    """One file of tensors in the order of the records, with its manifest in the head."""
+    layout = layout_of(model.shape, held(tensors, file), {file: size})
+    return Plan(kind, alignment, model, layout, file, head, False)
+
+
+def _tensors(model: Model, file: str, name: Callable[[int, str], str], start: int, alignment: int) -> list[Tensor]:
+    """One tensor for each layer and part, the experts stacked in it, each on the alignment."""
+    found = []
+    for layer, parts in model.parts.items():
+        for part in parts:
+            start = round_up(start, alignment)
+            shape = (model.geometry.experts, *part.shape)
+            found.append(
+                Tensor(name(layer, part.name), part.dtype, shape, file, start, part.bytes * model.geometry.experts)
+            )
+            start += part.bytes * model.geometry.experts
+    return found
+
+
+def _safetensors(model: Model, name: str, alignment: int) -> Plan:
+    """The tensors lie end to end, as the format asks; the first begins on the alignment.
+
+    A record's parts are on pages where they are whole pages.
+    """
+
+    def head(manifest: Manifest) -> bytes:
+        metadata = {**model.about, safetensors_header.MANIFEST: compact(manifest.as_json())}
+        return safetensors_header.write(_tensors(model, name, mlx_name, 0, 1), metadata, alignment)
+
+    tensors = _tensors(model, name, mlx_name, len(head(blank("safetensors", model, alignment))), 1)
+    return _stacked(model, name, tensors, tensors[-1].end, alignment, head, "safetensors")
+
+
+def _gguf(model: Model, name: str, alignment: int) -> Plan:
+    """Every tensor begins on the alignment, as the header says, and is padded to it."""
+
+    def head(manifest: Manifest) -> bytes:
+        tensors = _tensors(model, name, gguf_name, 0, alignment)
+        return gguf_writing.write(tensors, model, compact(manifest.as_json()), alignment)
+
+    tensors = _tensors(model, name, gguf_name, len(head(blank("gguf", model, alignment))), alignment)
+    return _stacked(model, name, tensors, round_up(tensors[-1].end, alignment), alignment, head, "gguf")
+
+
+_PLANS: dict[str, Callable[[Model, str, int], Plan]] = {
+    "layers": _layers,
+    "blocks": _blocks,
+    "safetensors": _safetensors,
+    "gguf": _gguf,
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -146,3 +147,8 @@ def parsed(data: bytes, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise WrongFile("its header is no JSON object", where=where, cure=cure)
     return value
+
+
+def compact(value: object) -> str:
+    """JSON in one line without spaces."""
+    return json.dumps(value, separators=(",", ":"))
