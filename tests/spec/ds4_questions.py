@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 
 from expertcache_spec.engines_ds4 import Entry, Formula, preload_count, seeding_order, seeds
 from expertcache_spec.eviction import make
@@ -28,11 +29,12 @@ from .recordings import DATA
 MODEL = Geometry(24, 32, 4)
 KEYS = 24 * 32
 DOMAINS = {
-    "code": "gpt-oss-20b/gptoss20b_code_cs",
-    "math": "gpt-oss-20b-domains/gptoss20b_math",
-    "prose": "gpt-oss-20b-domains/gptoss20b_prose_history_law",
-    "facts": "gpt-oss-20b/gptoss20b_instruct_facts",
+    "code": ("code_cs", None),
+    "math": ("math", 24),
+    "prose": ("prose_history_law", 24),
+    "facts": ("instruct_facts", None),
 }
+"""Domain to its recording, and how many of its requests are taken; all of them without a number."""
 SLOTS = (154, 230, 384)
 """A fifth, three tenths and a half of the keys."""
 OPENING = 100
@@ -46,8 +48,9 @@ Request = list[list[list[int]]]
 @cache
 def requests(domain: str) -> list[Request]:
     """The recorded requests of a domain: ids[token][layer][rank]."""
-    with gzip.open(DATA / f"{DOMAINS[domain]}.jsonl.gz", "rt") as file:
-        return [json.loads(line)["ids"] for line in file]
+    name, number = DOMAINS[domain]
+    with gzip.open(DATA / "gpt-oss-20b" / f"gptoss20b_{name}.jsonl.gz", "rt") as file:
+        return [json.loads(line)["ids"] for line in islice(file, number)]
 
 
 def count(some: Sequence[Request]) -> Counter[Key]:

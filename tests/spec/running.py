@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from random import Random
+from typing import get_args
 
 from expertcache_spec.errors import ExpertCacheError
-from expertcache_spec.eviction import Form
+from expertcache_spec.eviction import Form, Value, make
 from expertcache_spec.metrics import Counters
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.replay import Replay, run_event
@@ -17,7 +19,7 @@ from expertcache_spec.residency import Residency, Settings, Step, audit
 from expertcache_spec.trace import Event, Trace
 
 from .settings_of_policies import SUBJECTS
-from .strategies import Case
+from .strategies import Case, random_case
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,6 +47,37 @@ def outcomes(case: Case, policy: str, form: Form = "indexed") -> tuple[list[Step
                 break
         assert audit(run.machine) == []
     return found, run.machine.counters, run.machine.residents()
+
+
+def both_run(
+    policy: str,
+    parameters: Mapping[str, Value],
+    seed: int,
+    dressed: Callable[[Trace, int], Trace] = lambda trace, seed: trace,
+    prefetches: float = 0.4,
+) -> int:
+    """How many victims both forms agree on, with prefetches and resets of history between the events."""
+    case, random = random_case(seed, policy, admission="always"), Random(seed)
+    machines = [
+        Residency(case.trace.geometry, case.budget, make(policy, form, None, parameters), case.settings)
+        for form in get_args(Form)
+    ]
+    keys, victims = list(case.trace.geometry.keys()), 0
+    for event in dressed(case.trace, seed).events:
+        key = random.choice(keys) if random.random() < prefetches else None
+        resets, found = random.random() < 0.05, []
+        for machine in machines:
+            if key is not None and machine.prefetch(key) == "started":
+                machine.complete(key)
+            if resets:
+                machine.reset("history")
+            try:
+                found.append(run_event(machine, event))
+            except ExpertCacheError:
+                found.append(Step())
+        assert found[0] == found[1], (seed, event)
+        victims += len(found[0].victims)
+    return victims
 
 
 def serve(machine: Residency, event: Event) -> Step:

@@ -9,17 +9,17 @@ from typing import Any
 import attrs
 import pytest
 
-from expertcache_spec.errors import ExpertCacheError
 from expertcache_spec.eviction import POLICIES, Form, Policy, make
 from expertcache_spec.eviction.cards import Value
 from expertcache_spec.eviction.engines.gate import UNIT, gate, scores
 from expertcache_spec.eviction.engines.maps import Latest, Matched
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import Replay, run_event
-from expertcache_spec.residency import Residency, Settings, Step
+from expertcache_spec.residency import Residency, Settings
 from expertcache_spec.trace import Event, Trace, decode_trace
 
-from .strategies import random_case, random_trace
+from .running import both_run
+from .strategies import random_trace
 
 FORMS: tuple[Form, ...] = ("declarative", "indexed")
 BOTH = pytest.mark.parametrize("form", FORMS)
@@ -57,42 +57,17 @@ def weighted(trace: Trace, seed: int) -> Trace:
     return attrs.evolve(trace, events=events)
 
 
-def both_run(policy: str, parameters: dict[str, Value], seed: int) -> int:
-    """Both forms of one machine each, on weighted events with prefetches and resets in between; the victims."""
-    case, random = random_case(seed, policy, admission="always"), Random(seed)
-    machines = [
-        Residency(case.trace.geometry, case.budget, make(policy, form, None, parameters), case.settings)
-        for form in FORMS
-    ]
-    keys, victims = list(case.trace.geometry.keys()), 0
-    for event in weighted(case.trace, seed).events:
-        key, resets = random.choice(keys), random.random() < 0.04
-        found = []
-        for machine in machines:
-            if machine.prefetch(key) == "started":
-                machine.complete(key)
-            if resets:
-                machine.reset("history")
-            try:
-                found.append(run_event(machine, event))
-            except ExpertCacheError:
-                found.append(Step())
-        assert found[0] == found[1], (seed, event)
-        victims += len(found[0].victims)
-    return victims
-
-
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-220", "XC-EVICT-221", "XC-EVICT-222", "XC-EVICT-230", "XC-EVICT-231")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_both_forms_agree_on_weighted_events(name: str) -> None:
-    assert sum(both_run(*SETTINGS[name], seed) for seed in range(40)) > 100
+    assert sum(both_run(*SETTINGS[name], seed, weighted, prefetches=1) for seed in range(40)) > 100
 
 
 @pytest.mark.nightly
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-220", "XC-EVICT-230")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_both_forms_agree_on_weighted_events_in_much_more_volume(name: str) -> None:
-    assert sum(both_run(*SETTINGS[name], seed) for seed in range(1000, 2000)) > 3_000
+    assert sum(both_run(*SETTINGS[name], seed, weighted, prefetches=1) for seed in range(1000, 2000)) > 3_000
 
 
 # ---------------------------------------------------------------------------------------------- the gate

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expertcache_spec.errors import ExpertCacheError
 from expertcache_spec.eviction import POLICIES, Form, Policy, make
 from expertcache_spec.eviction.cards import Value
 from expertcache_spec.eviction.engines.layers import nearness
 from expertcache_spec.eviction.engines.readings import READINGS
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import Replay, run_event
-from expertcache_spec.residency import Residency, Settings, Step
+from expertcache_spec.residency import Residency, Settings
 from expertcache_spec.trace import Event, Trace, decode_trace
 
 from . import ds4_questions, recordings
+from .running import both_run
 from .strategies import random_case, random_trace, traces
 
 FORMS: tuple[Form, ...] = ("declarative", "indexed")
@@ -48,45 +48,17 @@ def policy(form: Form, **parameters: Value) -> Policy:
     return make("least-stale", form, parameters=parameters)()
 
 
-def both_run(parameters: dict[str, Value], name: str, seed: int) -> int:
-    """Both forms of one machine each, with prefetches and seeds between the events; how many victims they agree on."""
-    case, random = random_case(seed, name, admission="always"), Random(seed)
-    machines = [
-        Residency(case.trace.geometry, case.budget, make(name, form, None, parameters), case.settings) for form in FORMS
-    ]
-    keys = list(case.trace.geometry.keys())
-    victims = 0
-    for event in case.trace.events:
-        if random.random() < 0.4:
-            key = random.choice(keys)
-            for machine in machines:
-                if machine.prefetch(key) == "started":
-                    machine.complete(key)
-        if random.random() < 0.05:
-            for machine in machines:
-                machine.reset("history")
-        found = []
-        for machine in machines:
-            try:
-                found.append(run_event(machine, event))
-            except ExpertCacheError:
-                found.append(Step())
-        assert found[0] == found[1], (seed, event)
-        victims += len(found[0].victims)
-    return victims
-
-
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-200", "XC-EVICT-201", "XC-EVICT-202", "XC-EVICT-203", "XC-EVICT-206")
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_both_forms_agree_with_prefetches_in_between(name: str) -> None:
-    assert sum(both_run(PARAMETERS[name], "least-stale", seed) for seed in range(40)) > 100
+    assert sum(both_run("least-stale", PARAMETERS[name], seed) for seed in range(40)) > 100
 
 
 @pytest.mark.nightly
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-200")
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_both_forms_agree_with_prefetches_in_between_in_much_more_volume(name: str) -> None:
-    assert sum(both_run(PARAMETERS[name], "least-stale", seed) for seed in range(1000, 2000)) > 3_000
+    assert sum(both_run("least-stale", PARAMETERS[name], seed) for seed in range(1000, 2000)) > 3_000
 
 
 @pytest.mark.rule("XC-EVICT-002", "XC-EVICT-210", "XC-EVICT-211")
@@ -94,7 +66,7 @@ def test_both_forms_agree_with_prefetches_in_between_in_much_more_volume(name: s
 @pytest.mark.parametrize("layers", [0, 3])
 def test_both_forms_of_farthest_layer_agree_with_prefetches_in_between(distance: str, layers: int) -> None:
     parameters: dict[str, Value] = {"distance": distance, "layers": layers}
-    assert sum(both_run(parameters, "farthest-layer", seed) for seed in range(40)) > 100
+    assert sum(both_run("farthest-layer", parameters, seed) for seed in range(40)) > 100
 
 
 # ---------------------------------------------------------------------------------------------- readings

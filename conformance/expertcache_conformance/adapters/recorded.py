@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
-from io import BufferedReader
 from pathlib import Path
 
 import attrs
@@ -17,9 +14,9 @@ from expertcache_conformance.adapters.loading import CannotLoad, Implementation
 from expertcache_conformance.adapters.protocol import Profile
 from expertcache_spec.history import Header, InvalidLog, Verdict, check, read_log
 from expertcache_spec.history.reading import Line, split_lines
+from expertcache_spec.history.unpacking import unpacked
 
 PREFIX = "log:"
-_PIECE = 1 << 16
 
 
 @attrs.frozen(slots=False, eq=False)
@@ -53,15 +50,15 @@ class RecordedLog:
 
     def lines(self) -> Iterator[Line]:
         """The lines after the header; raises `InvalidLog` where one cannot be read."""
-        with _opened(self.path) as file:
-            yield from read_log(_pieces(file, self.path.name), self.path.name)[1]
+        with self.path.open("rb") as file:
+            yield from read_log(unpacked(file.read, self.path.name), self.path.name)[1]
 
     def quoted(self, numbers: Iterable[int], longest: int = 200) -> dict[int, str]:
         """Those lines as they stand in the file, long ones cut."""
         wanted = set(numbers)
         found = dict[int, str]()
-        with suppress(InvalidLog), _opened(self.path) as file:  # what cannot be read cannot be shown
-            for number, raw in enumerate(split_lines(_pieces(file, self.path.name), self.path.name), 1):
+        with suppress(InvalidLog), self.path.open("rb") as file:  # what cannot be read cannot be shown
+            for number, raw in enumerate(split_lines(unpacked(file.read, self.path.name), self.path.name), 1):
                 if number in wanted:
                     found[number] = raw[:longest].decode(errors="replace")
                 if number >= max(wanted, default=0):
@@ -73,8 +70,8 @@ def load_log(spelled: str, folder: Path | None = None) -> Implementation:
     """The log of `log:PATH`; raises `CannotLoad` where there is none, or its header is none."""
     path = (folder or Path()) / spelled.removeprefix(PREFIX)
     try:
-        with _opened(path) as file:
-            header = read_log(_pieces(file, path.name), path.name)[0]
+        with path.open("rb") as file:
+            header = read_log(unpacked(file.read, path.name), path.name)[0]
     except OSError as error:
         raise CannotLoad(f"cannot open {path}: {error.strerror or error}; name an event log, plain or gzip") from error
     except InvalidLog as error:
@@ -82,20 +79,3 @@ def load_log(spelled: str, folder: Path | None = None) -> Implementation:
     claim = "no policy" if header.policy is None else header.policy
     profile = Profile(path.name, capabilities=(f"log of {claim}",))
     return Implementation(spelled, profile, RecordedLog(path, header))
-
-
-def _opened(path: Path) -> BufferedReader | gzip.GzipFile:
-    with path.open("rb") as raw:
-        packed = raw.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if packed else path.open("rb")
-
-
-def _pieces(file: BufferedReader | gzip.GzipFile, name: str) -> Iterator[bytes]:
-    while True:
-        try:
-            piece = file.read1(_PIECE)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InvalidLog(f"cannot read: {error}", where=name, cure="copy the log again") from error
-        if not piece:
-            return
-        yield piece

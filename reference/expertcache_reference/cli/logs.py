@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from expertcache_spec.history import InvalidLog
 from expertcache_spec.history.schema import FORMAT
-
-_PIECE = 1 << 14
+from expertcache_spec.history.unpacking import GZIP, PIECE, unpacked
 
 
 def is_log(source: str) -> bool:
@@ -28,23 +24,10 @@ def is_log(source: str) -> bool:
 def pieces_of(path: Path) -> Iterator[tuple[Iterator[bytes], int | None]]:
     """The bytes of the file in pieces, and how many pieces there are where that is known."""
     try:
-        with path.open("rb") as raw:
-            packed = raw.peek(2)[:2] == b"\x1f\x8b"
-            total = None if packed else -(-path.stat().st_size // _PIECE)
-            with gzip.GzipFile(fileobj=raw) if packed else raw as file:
-                yield _read(file, str(path)), total  # type: ignore[arg-type]
+        with path.open("rb") as file:
+            packed = file.peek(2)[:2] == GZIP
+            yield unpacked(file.read, str(path)), None if packed else -(-path.stat().st_size // PIECE)
     except OSError as error:
         raise InvalidLog(
             f"cannot open the file: {error.strerror or error}", where=str(path), cure="give the path of a readable log"
         ) from error
-
-
-def _read(file: BinaryIO, name: str) -> Iterator[bytes]:
-    while True:
-        try:
-            piece = file.read(_PIECE)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InvalidLog(f"cannot read: {error}", where=name, cure="copy the log again") from error
-        if not piece:
-            return
-        yield piece
