@@ -1,0 +1,102 @@
+"""What is being read: requests, their plans of chunks, and how far each has come."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+import attrs
+
+from expertcache_reference.reader.errors import ReadFailed
+from expertcache_spec.errors import InvalidModel
+from expertcache_spec.fanout import Chunk, chunk_plan
+from expertcache_spec.layout.extents import Extent
+
+Stages = Sequence[Sequence[Chunk]]
+"""Runs of a record, by the stage in which they are read: together every byte once."""
+
+
+class Request(NamedTuple):
+    """One record to read: its extents, end to end, into the first bytes of `into`.
+
+    chunks: how many reads each run is cut into. stages: runs in the order in which they are wanted; one run, the whole
+    record, unless given.
+    """
+
+    key: Hashable
+    extents: Sequence[Extent]
+    into: memoryview
+    chunks: int = 1
+    stages: Stages = ()
+
+
+@attrs.define(eq=False)
+class Job:
+    """One chunk of a flight. `taken`: a worker has it or had it. `number`: for whoever watches."""
+
+    flight: Flight
+    stage: int
+    chunk: Chunk
+    taken: bool = False
+    number: int = 0
+
+
+@attrs.define(eq=False)
+class Flight:
+    """One record under way.
+
+    demand: somebody waits for it. handles: how many asked. left: chunks not yet delivered, by stage. in_service: chunks
+    that workers have. over: no further chunk begins. done: the outcome is known and the destination is the caller's.
+    """
+
+    key: Hashable
+    extents: tuple[Extent, ...]
+    into: memoryview
+    demand: bool
+    jobs: tuple[tuple[Job, ...], ...] = ()
+    left: list[int] = attrs.field(factory=list)
+    in_service: int = 0
+    handles: int = 1
+    over: bool = False
+    done: bool = False
+    error: ReadFailed | None = None
+
+    def has(self, stages: int) -> bool:
+        """Whether all bytes of the first so many stages are there."""
+        return self.error is None and not any(self.left[:stages])
+
+
+def joined(extents: Iterable[Extent]) -> tuple[Extent, ...]:
+    """The same bytes in the same order; what follows on itself in a file is one extent."""
+    found: list[Extent] = []
+    for extent in extents:
+        if found and found[-1].file == extent.file and found[-1].end == extent.offset:
+            found[-1] = found[-1]._replace(length=found[-1].length + extent.length)
+        else:
+            found.append(extent)
+    return tuple(found)
+
+
+def flight_of(request: Request, demand: bool, page: int) -> Flight:
+    """The flight of a request, cut into jobs; raises `InvalidModel` where extents or stages do not make the record."""
+    size = sum(extent.length for extent in request.extents)
+    stages = request.stages or ((Chunk(0, size),),)
+    runs = sorted(run for stage in stages for run in stage)
+    ends = [0, *(run.offset + run.length for run in runs)]
+    if size > len(request.into) or [run.offset for run in runs] != ends[:-1] or ends[-1] != size:
+        raise InvalidModel(
+            f"extents of {size} bytes, stages of {ends[-1]}, room for {len(request.into)}",
+            where=f"read of {request.key}",
+            cure="give extents and stages of every byte once, and memory for all of them",
+        )
+    flight = Flight(request.key, joined(request.extents), request.into, demand)
+    flight.jobs = tuple(
+        tuple(
+            Job(flight, number, Chunk(run.offset + chunk.offset, chunk.length))
+            for run in stage
+            for chunk in chunk_plan(run.length, request.chunks, page)
+        )
+        for number, stage in enumerate(stages)
+    )
+    flight.left = [len(jobs) for jobs in flight.jobs]
+    return flight

@@ -1,0 +1,220 @@
+"""The service: persistent workers that take chunks from a queue of two classes, demand before speculation.
+
+Everything here is called while one lock is held, the caller's own, so that what a caller decides and what the workers
+do are in one order. A worker holds it twice a chunk, to take it and to hand it in, and never while it reads.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain, zip_longest
+from typing import Protocol
+
+import attrs
+
+from expertcache_reference.reader.errors import ReadCancelled, ReadFailed, cancelled
+from expertcache_reference.reader.files import Files
+from expertcache_reference.reader.flights import Flight, Job, Request, flight_of
+from expertcache_reference.reader.transfer import Way, fill, unexpected
+from expertcache_reference.system.seam import Lock, Machine, Thread
+
+
+class Watcher(Protocol):
+    """Who hears what happens, under the lock: it is quick, and raises nothing."""
+
+    def began(self, job: Job, worker: int) -> None:
+        """A worker has taken the chunk."""
+
+    def ended(self, job: Job, worker: int) -> None:
+        """The chunk is there, every byte of it."""
+
+    def landed(self, flight: Flight) -> None:
+        """The outcome is known, no worker writes any more: `flight.error` says what went wrong, if anything did."""
+
+
+@attrs.define
+class Counts:
+    """Since the start. requests, bytes: what the system was asked and has delivered, each byte once, those of failed
+    reads too. records, failed, cancelled: flights by outcome. busy: nanoseconds in service, of all workers together.
+    wall: nanoseconds in which at least one was.
+    """  # noqa: D205
+
+    requests: int = 0
+    bytes: int = 0
+    records: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    busy: int = 0
+    wall: int = 0
+
+    def add(self, came: Sequence[int], busy: int, wall: int) -> None:
+        """One chunk has ended: what its requests delivered, how long it took, and how long anything was read before."""
+        self.requests += len(came)
+        self.bytes += sum(came)
+        self.busy += busy
+        self.wall += wall
+
+
+class Service:
+    """Flights by key, the queue, the workers. Raises what `Machine.spawn` raises, with nothing left running."""
+
+    def __init__(
+        self, machine: Machine, files: Files, lock: Lock, watcher: Watcher, workers: int = 8, way: Way = "pread"
+    ) -> None:
+        self.flights: dict[Hashable, Flight] = {}
+        self.counts = Counts()
+        self.closed = False
+        self._machine, self.files, self._lock, self._watcher = machine, files, lock, watcher
+        self._way: Way = way
+        self._demand: deque[Job] = deque()
+        self._speculation: deque[Job] = deque()
+        self._work = machine.condition(lock)
+        self._threads: list[Thread] = []
+        self._active = self._since = 0
+        try:
+            for number in range(1, workers + 1):
+                self._threads.append(machine.spawn(f"reader-{number}", lambda number=number: self._run(number)))  # type: ignore[misc]
+        except BaseException:
+            with lock:
+                self.stop()
+            self.join()
+            raise
+
+    # ------------------------------------------------------------------------------------------ the caller's side
+
+    def submit(self, requests: Iterable[Request], *, demand: bool = True) -> list[Flight]:
+        """Flights for the requests, stage by stage over all of them; a key under way is joined, not read again.
+
+        Raises `InvalidModel` before anything has begun, `ReadCancelled` when the service is closed.
+        """
+        if self.closed:
+            raise ReadCancelled("the reader is closed", where="reader", cure="open another one")
+        asked = list(requests)
+        fresh: dict[Hashable, Flight] = {}
+        for request in asked:
+            if request.key not in self.flights and request.key not in fresh:
+                fresh[request.key] = flight_of(request, demand, self._machine.page)
+        for flight in fresh.values():
+            flight.handles = 0
+        self.flights |= fresh
+        found = [self.flights[request.key] for request in asked]
+        for flight in found:
+            flight.handles += 1
+            if demand:
+                self.promote(flight)
+        queue = self._demand if demand else self._speculation
+        for stage in zip_longest(*(flight.jobs for flight in fresh.values()), fillvalue=()):
+            queue.extend(chain.from_iterable(stage))
+        self._work.notify_all()
+        return found
+
+    def promote(self, flight: Flight) -> None:
+        """Somebody waits for it now: its chunks that no worker has go before all speculation, once."""
+        if not flight.demand:
+            flight.demand = True
+            self._demand.extend(job for job in chain.from_iterable(flight.jobs) if not job.taken)
+
+    def withdraw(self, flight: Flight) -> None:
+        """One handle less; with the last one the read is cancelled: queued chunks never begin.
+
+        A chunk in service ends first and is thrown away, and only then has the flight landed.
+        """
+        flight.handles -= 1
+        if flight.handles < 1 and not flight.over:
+            self._cancel(flight)
+
+    def _cancel(self, flight: Flight) -> None:
+        flight.over, flight.error = True, flight.error or cancelled(flight.key)
+        if self.flights.get(flight.key) is flight:
+            del self.flights[flight.key]  # who asks from here on gets a read of its own
+        if not flight.in_service:
+            self._land(flight)
+
+    def stop(self) -> None:
+        """Take no more, cancel what is under way, let the workers go; then `join` without the lock."""
+        self.closed = True
+        for flight in [flight for flight in self.flights.values() if not flight.over]:
+            self._cancel(flight)
+        self._demand.clear()
+        self._speculation.clear()
+        self._work.notify_all()
+
+    def join(self) -> None:
+        """Wait for the workers to end; the one call that is made without the lock."""
+        for thread in self._threads:
+            thread.join()
+
+    # ------------------------------------------------------------------------------------------ the workers' side
+
+    def _run(self, worker: int) -> None:
+        ended: tuple[Job, ReadFailed | None, list[int], int] | None = None
+        while True:
+            with self._lock:
+                if ended is not None:
+                    self._hand_in(worker, *ended)
+                job = self._take()
+                if job is None:
+                    return
+                since = self._begin(worker, job)
+            ended = (job, *self._serve(job), since)
+
+    def _begin(self, worker: int, job: Job) -> int:
+        now = self._machine.now()
+        if not self._active:
+            self._since = now
+        self._active += 1
+        job.flight.in_service += 1
+        self._watcher.began(job, worker)
+        return now
+
+    def _take(self) -> Job | None:
+        """The next chunk to read, when there is one; None when the service stops."""
+        while not self.closed:
+            for queue in (self._demand, self._speculation):
+                while queue:
+                    job = queue.popleft()
+                    if not (job.taken or job.flight.over):
+                        job.taken = True
+                        return job
+            self._work.wait()
+        return None
+
+    def _serve(self, job: Job) -> tuple[ReadFailed | None, list[int]]:
+        """Read the chunk: what went wrong, and what each request has delivered."""
+        flight, came = job.flight, list[int]()
+        try:
+            fill(
+                self.files, self._way, self._machine.most_per_read,
+                flight.extents, flight.into, *job.chunk, came.append,
+            )  # fmt: skip
+        except ReadFailed as failure:
+            return failure.fresh(), came  # without the frames, which would keep views of a mapping alive
+        except BaseException as failure:  # a worker that died would leave its waiters asleep
+            return unexpected(failure, flight.key), came
+        return None, came
+
+    def _hand_in(self, worker: int, job: Job, error: ReadFailed | None, came: list[int], since: int) -> None:
+        now, flight = self._machine.now(), job.flight
+        self._active -= 1
+        self.counts.add(came, now - since, 0 if self._active else now - self._since)
+        flight.in_service -= 1
+        if error is None:
+            flight.left[job.stage] -= 1
+            self._watcher.ended(job, worker)
+        else:
+            flight.over, flight.error = True, flight.error or error
+        if not flight.in_service and (flight.over or not any(flight.left)):
+            self._land(flight)
+
+    def _land(self, flight: Flight) -> None:
+        flight.over = flight.done = True
+        if self.flights.get(flight.key) is flight:
+            del self.flights[flight.key]
+        if flight.error is None:
+            self.counts.records += 1
+        elif isinstance(flight.error, ReadCancelled):
+            self.counts.cancelled += 1
+        else:
+            self.counts.failed += 1
+        self._watcher.landed(flight)

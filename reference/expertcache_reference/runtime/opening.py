@@ -1,0 +1,78 @@
+"""Opening: from a store, a budget and a policy's name to the parts of a runtime, checked before anything is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from expertcache_reference.runtime.records import Records
+from expertcache_reference.slots import Arena
+from expertcache_reference.system.seam import Machine
+from expertcache_spec.eviction import Value, make
+from expertcache_spec.eviction.spelling import parse
+from expertcache_spec.history.header import Header
+from expertcache_spec.layout.extents import round_up
+from expertcache_spec.layout.placing import Layout
+from expertcache_spec.model import Budget, Geometry
+from expertcache_spec.residency import Residency, Settings
+from expertcache_spec.trace import Event
+
+
+class Source(Protocol):
+    """What a runtime needs of a store: where records lie, in files of which folder, and whose they are."""
+
+    @property
+    def layout(self) -> Layout: ...  # noqa: D102
+    @property
+    def geometry(self) -> Geometry: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+    @property
+    def folder(self) -> Path: ...  # noqa: D102
+
+
+def residency_of(
+    store: Source, budget: Budget, policy: str, parameters: Mapping[str, Value], future: Sequence[Event] | None,
+    settings: Settings,
+) -> tuple[Residency, Header]:  # fmt: skip
+    """The machine that decides, and the header of its log. Raises `UnknownName`, `InvalidBudget`, `NeedsFuture`."""
+    spelled = parse(policy)
+    complete = spelled.card.complete({**spelled.parameters, **parameters})
+    factory = make(spelled.card, future=future, parameters=complete)
+    residency = Residency(store.geometry, budget, factory, settings, store.fingerprint)
+    header = Header(store.geometry, budget, settings, spelled.card.name, dict(complete), name="runtime")
+    return residency, header
+
+
+def arenas_of(machine: Machine, residency: Residency, records: Records) -> tuple[Arena, Arena]:
+    """The arena of the cache, and that of what is read and not kept, which keeps memory for one token."""
+    sizes = sorted(set(records.sizes.values()))
+    uniform = sizes[0] if len(sizes) == 1 else 0
+    kept = Arena(machine, limit_of(machine, residency, records), uniform, most_records(residency, records))
+    return kept, Arena(machine, residency.geometry.top_k * round_up(sizes[-1], machine.page))
+
+
+def most_records(residency: Residency, records: Records) -> int:
+    """The most records that the budget can hold."""
+    return sum(_most(residency, records, layer) for layer in residency.parts)
+
+
+def _most(residency: Residency, records: Records, layer: int) -> int:
+    part = residency.parts[layer]
+    sizes = list(records.sizes.values()) if layer < 0 else [records.sizes[layer]]
+    limits = [residency.geometry.experts * len(sizes)]
+    limits += [] if part.slots is None else [part.slots]
+    limits += [] if part.bytes is None else [part.bytes // min(sizes)]
+    return min(limits)
+
+
+def limit_of(machine: Machine, residency: Residency, records: Records) -> int:
+    """The bytes that slots may take: the budget, each record rounded up to pages, and no more than all records."""
+    total = 0
+    for layer, part in residency.parts.items():
+        count = _most(residency, records, layer)
+        largest = max(records.sizes.values()) if layer < 0 else records.sizes[layer]
+        whole = count * round_up(largest, machine.page)
+        total += whole if part.bytes is None else min(whole, part.bytes + count * (machine.page - 1))
+    return total
