@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 
 from expertcache_reference.stores import FileStore
 from expertcache_reference.stores.contents import Files, chunks
+from expertcache_reference.stores.names import mlx_name
 from expertcache_reference.stores.reading import Here
 from expertcache_spec.model import Key
 
@@ -56,11 +57,7 @@ def stored(store: FileStore) -> dict[Key, bytes]:
 
 def mlx(folder: Path, model: dict[int, dict[str, NDArray[Any]]], top_k: int = TOP_K) -> Path:
     """MLX's stacked safetensors, with a tensor that is no expert's, and a config."""
-    tensors = {
-        f"model.layers.{layer}.mlp.switch_mlp.{part.replace('.', '_proj.') if '.' in part else part + '_proj.weight'}": t
-        for layer, parts in model.items()
-        for part, t in parts.items()
-    }
+    tensors = {mlx_name(layer, part): stacked for layer, parts in model.items() for part, stacked in parts.items()}
     return _saved(folder, {**tensors, "model.embed_tokens.weight": np.ones((5, 6), np.float16)}, top_k, model)
 
 

@@ -1,9 +1,9 @@
 """The command line's entry: from its first moment on, whatever ends the program ends it in one line at most.
 
-Exit codes: 0 well, 1 a bad trace, a mismatch with a recording or an illegal log, 2 usage, configuration or an output
-that cannot be written, 3 a log that cannot be judged in full; 130 interrupted, 143 terminated, 141 a pipe that its
-reader closed. Nothing but the standard library is imported before the handlers stand: the commands and what they need
-take longer to import than a user takes to think better of it.
+Exit codes: 0 well, 1 a bad trace or store, a mismatch with a recording or an illegal log, 2 usage, configuration or an
+output that cannot be written, 3 a log that cannot be judged in full; 130 interrupted, 143 terminated, 141 a pipe that
+its reader closed. Nothing but the standard library is imported before the handlers stand: the commands and what they
+need take longer to import than a user takes to think better of it.
 """
 
 from __future__ import annotations

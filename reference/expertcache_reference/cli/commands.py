@@ -1,4 +1,4 @@
-"""The commands: `replay`, `compare`, `policies`, `study`, `identify`, `check`, `whatif`, `timeline`, and `trace`."""
+"""The commands: from `replay` to `pack`, and those under `trace` and `store`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from expertcache_reference.cli.check import check
 from expertcache_reference.cli.compare import compare
 from expertcache_reference.cli.failures import Commands
 from expertcache_reference.cli.identify import identify_command
+from expertcache_reference.cli.pack import pack_command
 from expertcache_reference.cli.policies import policies
 from expertcache_reference.cli.replay import replay
+from expertcache_reference.cli.store_info import store_info
 from expertcache_reference.cli.study import study
 from expertcache_reference.cli.timeline import timeline
 from expertcache_reference.cli.trace_convert import convert
@@ -27,6 +29,8 @@ app = typer.Typer(
 )  # fmt: skip
 traces = typer.Typer(no_args_is_help=True, help="Look at, check and convert traces.")
 app.add_typer(traces, name="trace")
+stores = typer.Typer(no_args_is_help=True, help="Look at and check a model's files.")
+app.add_typer(stores, name="store")
 app.command()(replay)
 app.command()(compare)
 app.command()(whatif)
@@ -35,9 +39,11 @@ app.command()(check)
 app.command()(policies)
 app.command()(study)
 app.command("identify")(identify_command)
+app.command("pack")(pack_command)
 traces.command()(info)
 traces.command()(validate)
 traces.command()(convert)
+stores.command("info")(store_info)
 
 
 def _print_version(wanted: bool) -> None:

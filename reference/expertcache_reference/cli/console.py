@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -37,14 +37,17 @@ def load(
     source: str, sizes: str | None = None, *, drop_weights: bool = False, form: str = "auto"
 ) -> tuple[Trace, list[str]]:
     """The trace and what its reader notes, with progress by bytes of the file."""
-    with _bar(f"reading {shown(source)}") as (progress, task):
+    with measured(f"reading {shown(source)}") as progress:
         return load_trace(
-            source,
-            format=form,
-            record_bytes=record_bytes(sizes),
-            drop_weights=drop_weights,
-            progress=lambda done, total: progress.update(task, completed=done, total=total or None),
+            source, format=form, record_bytes=record_bytes(sizes), drop_weights=drop_weights, progress=progress
         )
+
+
+@contextmanager
+def measured(what: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Gives a function that is told how much is done and of how much, and shows it while the block lasts."""
+    with _bar(what) as (progress, task):
+        yield lambda done, total: progress.update(task, completed=done, total=total or None)
 
 
 @contextmanager

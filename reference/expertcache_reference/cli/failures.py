@@ -8,9 +8,10 @@ import typer
 from typer.core import TyperGroup
 
 from expertcache_spec.errors import ExpertCacheError, InvalidTrace
+from expertcache_spec.layout.files import WrongFile
 
 BAD_TRACE = 1
-"""Exit code of a bad trace, and of a mismatch with a recording."""
+"""Exit code of a bad trace or store, and of a mismatch with a recording."""
 USAGE = 2
 """Exit code of everything that another command line would cure."""
 
@@ -32,7 +33,7 @@ def complain(error: ExpertCacheError) -> int:
     for cure, option in OPTIONS.items():
         text = text.replace(f"Cure: {cure}", f"Cure: {cure} with {option}")
     typer.echo(f"expertcache: {printable(text)}", err=True)
-    return BAD_TRACE if isinstance(error, InvalidTrace) else USAGE
+    return BAD_TRACE if isinstance(error, InvalidTrace | WrongFile) else USAGE
 
 
 class Commands(TyperGroup):

@@ -19,8 +19,8 @@ CHUNK = 8 * 2**20
 PROBE = 4096
 """Bytes at each end of what a file holds of records that are compared when it is opened."""
 
-Progress = Callable[[int], object]
-"""Told how many bytes have been dealt with since the last call."""
+Progress = Callable[[int, int], object]
+"""Told the bytes that are done and the bytes of all."""
 
 
 class Files:
@@ -81,19 +81,22 @@ def probe(layout: Layout, file: str, opened: Opened) -> str:
     return hashlib.sha256(head + opened.read(last.end - tail, tail)).hexdigest()
 
 
-def verify(store: FileStore, machine: Opener | None = None, progress: Progress = lambda _: None) -> str:
+def verify(store: FileStore, machine: Opener | None = None, progress: Progress = lambda done, total: None) -> str:
     """Read every record, compare each with what is recorded of it, and give the fingerprint of them all.
 
     Raises `WrongFile` naming the first record that is not what it was; with nothing recorded there is nothing to
     compare, and the fingerprint is what one learns.
     """
     found: dict[Key, str] = {}
+    sizes, done = store.layout.shape.record_bytes, 0
+    total = sum(sizes(key.layer) for key in store.layout.extents)
     with Files(store.folder, machine if machine is not None else Here()) as files:
         for key in store.layout.shape.keys():  # noqa: SIM118
             found[key] = digest(store.layout, key, files)
             if store.recorded is not None and store.recorded[key] != found[key]:
                 raise changed(store, key)
-            progress(store.layout.shape.record_bytes(key.layer))
+            done += sizes(key.layer)
+            progress(done, total)
     return content(store.model, found)
 
 

@@ -6,11 +6,11 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from expertcache_reference.stores.contents import Files, changed, chunks, content, digest, probe
+from expertcache_reference.stores.contents import Files, Progress, changed, chunks, content, digest, probe
 from expertcache_reference.stores.disk import Disk
 from expertcache_reference.stores.manifest import Manifest
 from expertcache_reference.stores.opening import open_store
@@ -25,9 +25,6 @@ from expertcache_spec.model import Key, format_size
 
 _ABOUT_AN_INDEX = 100
 """Bytes of an index for each record: a digest and an offset."""
-
-Progress = Callable[[int, int], object]
-"""Told the bytes that are done and the bytes of all."""
 
 
 def pack(
