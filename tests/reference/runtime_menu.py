@@ -14,9 +14,10 @@ from expertcache_spec.trace import Event
 from .runtime_programs import Act, Program, event, store
 
 ONE = store(layers=1, experts=3)
+FOUR = store(layers=1, experts=4)
 TWO = store(layers=2, experts=3, stacked=True)
-MIXED = store(layers=2, experts=3, parts=[{"gate": 64, "down": 32}, {"gate": 8192, "up": 100, "down": 4096}])
-PAGES = store(layers=1, experts=3, parts={"gate": 4096, "up": 4096, "down": 8192})
+MIXED = store(layers=2, experts=3, parts=[{"gate": 64, "down": 32}, {"gate": 128, "up": 10, "down": 64}])
+PAGES = store(layers=1, experts=3, parts={"gate": 128, "up": 64, "down": 128})
 
 STREAMS = (
     tuple(event(0, *rows, stream=0, number=at) for at, rows in enumerate([(0, 1), (1, 2), (2, 0)])),
@@ -59,7 +60,7 @@ PROGRAMS: dict[str, Program] = {
     "staged, in pages": Program(PAGES, Budget(slots=3), discipline="staged", streams=STREAMS),
     "sync out of a mapping": Program(TWO, Budget(slots=4), discipline="sync", streams=LAYERS, options={"way": "mmap"}),
     "a quota a layer": Program(TWO, Budget(slots=4), Settings(scope="layer"), streams=LAYERS),
-    "records of two sizes, in bytes": Program(MIXED, Budget(bytes=2 * 12388), streams=LAYERS),
+    "records of two sizes, in bytes": Program(MIXED, Budget(bytes=2 * 202), streams=LAYERS),
     "no capacity": Program(ONE, Budget(slots=0), streams=STREAMS),
     "bypass of what does not fit": Program(ONE, Budget(slots=1), Settings(overflow="bypass"), streams=STREAMS),
     "bypass instead of waiting": Program(
@@ -78,7 +79,7 @@ PROGRAMS: dict[str, Program] = {
         before=(_prefetch(0, 0), _prefetch(0, 1)), others=((_prefetch(1, 1), _prefetch(1, 2), _prefetch(0, 2)),),
     ),
     "seeds and pins": Program(
-        ONE, Budget(slots=2), streams=STREAMS, before=(lambda r: r.seed([Key(0, 2), Key(0, 1), Key(0, 0)], [3]),),
+        FOUR, Budget(slots=3), streams=STREAMS, before=(lambda r: r.seed([Key(0, 2), Key(0, 3), Key(0, 1)], [3]),),
         others=((lambda r: r.seed([Key(0, 0), Key(0, 2), Key(5, 1)]), Runtime.settle,
                  lambda r: r.pin(Key(0, 2)), lambda r: r.unpin(Key(0, 2))),),
     ),
