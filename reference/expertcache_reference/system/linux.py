@@ -100,10 +100,12 @@ class LinuxMachine(PosixMachine[LinuxFile]):
         return LinuxFile(path, self.page)
 
     def _prefer(self, quality: Quality) -> None:
-        """To Linux the nice value belongs to the thread, whatever POSIX says."""
+        """To Linux the nice value belongs to the thread, whatever POSIX says; beyond 19 it stays 19."""
         if quality == "background":
             with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICE)
+                thread = threading.get_native_id()
+                nice = os.getpriority(os.PRIO_PROCESS, thread) + BACKGROUND_NICE
+                os.setpriority(os.PRIO_PROCESS, thread, nice)
 
     def _field(self, file: str, field: str) -> int | None:
         """A number that the kernel writes beside `field:`; None where it does not or may not be read."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import attrs
+import numpy
 
 from expertcache_reference.system.simulated.scheduler import Scheduler
 from expertcache_spec.layout.extents import Extent
 from expertcache_spec.pagecache import PageCache
+
+UNDER_WAY = 0xA5
+"""What a request shows of the bytes that it will deliver while it is under way."""
 
 
 @attrs.frozen
@@ -29,6 +36,7 @@ class Disk:
         self.device_bytes = 0
         self.open_files: list[str] = []
         self._lanes = [0] * device.lanes
+        self._written: list[tuple[int, int]] = []
 
     def fetch(self, extent: Extent, *, keep: bool) -> int:
         """Bring the pages in; how many nanoseconds from now they are there."""
@@ -41,6 +49,20 @@ class Disk:
         cost = -(-taken * 10**9 // self.device.bandwidth) if self.device.bandwidth else 0
         self._lanes[lane] = begin + self.device.latency + cost
         return self._lanes[lane] - self.scheduler.time
+
+    @contextmanager
+    def writing(self, views: list[memoryview]) -> Iterator[None]:
+        """While a request is under way its memory is the device's: a second one into it is a finding."""
+        mine = [(begin := int(numpy.frombuffer(view, numpy.uint8).ctypes.data), begin + len(view)) for view in views]
+        for begin, end in mine:
+            if any(begin < other_end and other < end for other, other_end in self._written):
+                raise self.scheduler.fail("memory", "reads into memory that another read is writing")
+        self._written += mine
+        for view in views:
+            view[:] = bytes([UNDER_WAY]) * len(view)
+        yield
+        for each in mine:
+            self._written.remove(each)
 
     def held(self, name: str, offset: int, length: int) -> list[bool]:
         """Of each page of the range, whether the cache holds it."""

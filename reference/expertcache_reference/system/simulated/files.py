@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import weakref
 from collections.abc import Iterable
 
@@ -13,23 +12,13 @@ from expertcache_reference.system.seam import Advice
 from expertcache_reference.system.simulated.disk import Disk
 from expertcache_spec.layout.extents import Extent
 
-UNDER_WAY = 0xA5
-"""What a request shows of the bytes that it will deliver while it is under way."""
-
-
-def refuse(offset: int, name: str) -> None:
-    """Raises `OSError` for what no file has."""
-    if offset < 0:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name)
-
 
 class SimulatedFile:
     """A file without faults, as `seam.File`."""
 
     def __init__(self, name: str, data: bytes, disk: Disk) -> None:
         self._name, self._data, self._disk = name, data, disk
-        self._uncached = False
-        self._open = True
+        self._uncached, self._open, self._under_way = False, True, 0
         disk.open_files.append(name)
 
     @property
@@ -37,10 +26,12 @@ class SimulatedFile:
         """As `seam.File.name`."""
         return self._name
 
-    def _call(self, what: str) -> None:
+    def _call(self, what: str, offset: int = 0) -> None:
         self._disk.scheduler.switch(what, self._name)
         if not self._open:
             raise self._disk.scheduler.fail("open-file", f"uses {self._name} after closing it")
+        if offset < 0:
+            raise self._disk.scheduler.fail("arguments", f"goes to byte {offset} of {self._name}")
 
     def size(self) -> int:
         """As `seam.File.size`."""
@@ -53,14 +44,14 @@ class SimulatedFile:
 
     def readv_into(self, views: list[memoryview], offset: int) -> int:
         """As `seam.File.readv_into`: the bytes arrive at the end, and until then the views hold none of theirs."""
-        self._call("read")
-        refuse(offset, self._name)
+        self._call("read", offset)
         size = max(0, min(sum(map(len, views)), len(self._data) - offset))
         parts = list(self._parts(views, offset, size))
-        for view, _ in parts:
-            view[:] = bytes([UNDER_WAY]) * len(view)
         cost = self._disk.fetch(Extent(self._name, offset, size), keep=not self._uncached) if size else 0
-        self._disk.scheduler.sleep(cost, "read ends", self._name)
+        self._under_way += 1
+        with self._disk.writing([view for view, _ in parts if len(view)]):
+            self._disk.scheduler.sleep(cost, "read ends", self._name)
+        self._under_way -= 1
         for view, begin in parts:
             view[:] = self._data[begin : begin + len(view)]
         return size
@@ -75,8 +66,7 @@ class SimulatedFile:
 
     def read_warm(self, view: memoryview, offset: int) -> int | None:
         """As `seam.File.read_warm`."""
-        self._call("read warm")
-        refuse(offset, self._name)
+        self._call("read warm", offset)
         if not self._disk.says:
             return None
         size, page = max(0, min(len(view), len(self._data) - offset)), self._disk.cache.page
@@ -88,8 +78,7 @@ class SimulatedFile:
 
     def advise(self, offset: int, length: int, advice: Advice) -> bool:
         """As `seam.File.advise`: will-need brings the pages in without anybody waiting."""
-        self._call("advise")
-        refuse(offset, self._name)
+        self._call("advise", offset)
         size = min(length, len(self._data) - offset)
         if size > 0 and advice == "will-need":
             self._disk.device_bytes += self._disk.cache.advise(Extent(self._name, offset, size))
@@ -115,6 +104,8 @@ class SimulatedFile:
     def close(self) -> None:
         """As `seam.File.close`."""
         self._call("close")
+        if self._under_way:
+            raise self._disk.scheduler.fail("open-file", f"closes {self._name} while a read of it is under way")
         self._open = False
         self._disk.open_files.remove(self._name)
 
@@ -141,7 +132,8 @@ class SimulatedMapping:
     def resident(self, offset: int, length: int) -> int | None:
         """As `seam.Mapping.resident`."""
         self._disk.scheduler.switch("resident", self._file.name)
-        refuse(offset, self._file.name)
+        if offset < 0:
+            raise self._disk.scheduler.fail("arguments", f"goes to byte {offset} of {self._file.name}")
         length = min(length, len(self._data) - offset)
         return (
             self._disk.cache.page * sum(self._disk.held(self._file.name, offset, length)) if self._disk.says else None

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from expertcache_reference.system.simulated.schedules import Strategy
 from expertcache_reference.system.simulated.tasks import ASLEEP, Finding, Kind, Stopped, Task, Waitable
 
+LOOK_UP = 1.0
+
 
 class Scheduler:
     """The threads of one run, its virtual time in nanoseconds, its choices and what was found.
@@ -23,7 +25,7 @@ class Scheduler:
         self.strategy, self.most_steps = strategy, most_steps
         self.main = self.current = Task(0, "main")
         self.alive = [self.main]
-        self.started, self.time, self.stopped, self._astray = 1, 0, False, False
+        self.started, self.time, self.stopped = 1, 0, False
         self.choices: list[int] = []
         self.log: list[tuple[int, int, str, object]] = []
         self.finding: Finding | None = None
@@ -63,14 +65,15 @@ class Scheduler:
         me.waits = waits
         chosen = self._pick()
         if chosen is not me:
-            self._hand(chosen)
-            self._park(me)
+            self._change(me, chosen)
             if self.stopped:
                 raise Stopped
         me.waits = None
 
     def sleep(self, nanoseconds: int, what: str, where: object = "") -> None:
         """Let virtual time pass; it does when no thread can go on."""
+        if nanoseconds < 0:
+            raise self.fail("arguments", f"would have {nanoseconds} ns pass")
         if nanoseconds:
             self.current.until = self.time + nanoseconds
         self.switch(what, where, ASLEEP if nanoseconds else None)
@@ -105,20 +108,25 @@ class Scheduler:
         self.current = task
         task.gate.release()
 
-    def _park(self, me: Task) -> None:
-        """Until the baton comes back. Ctrl-C arrives in the main thread without it: all unwind, it waits in `drain`."""
+    def _change(self, me: Task, chosen: Task) -> None:
+        """Hand the baton on and wait for it. Ctrl-C finds the main thread without it: all unwind, it waits in `drain`.
+
+        The main thread looks up every second: a signal just before it blocks would not wake it.
+        """
         try:
-            me.gate.acquire()
+            self._hand(chosen)
+            while not me.gate.acquire(timeout=LOOK_UP if me is self.main else -1):
+                pass
         except BaseException:
-            self.stopped = self._astray = True
+            self.stopped = True
             raise
 
     def spawn(self, name: str, run: Callable[[], None]) -> Task:
         """A new task, with a real thread that waits for its first turn."""
         task = Task(self.started, name)
+        threading.Thread(target=self._work, args=(task, run), name=name, daemon=True).start()
         self.started += 1
         self.alive.append(task)
-        threading.Thread(target=self._work, args=(task, run), name=name, daemon=True).start()
         self.switch("spawn", name)
         return task
 
@@ -149,7 +157,6 @@ class Scheduler:
             rest = (f"{task.name} ({task.waits or 'at work'})" for task in self.alive[1:])
             self.found("leaked-thread", f"at the end of main: {', '.join(rest)}")
         while len(self.alive) > 1:
-            if not self._astray:
+            if self.current is self.main:  # else Ctrl-C took it away while another had the baton, who brings it
                 self._hand(self.alive[-1])
-            self._astray = False
             self.main.gate.acquire()

@@ -6,7 +6,7 @@ import threading
 from typing import Literal, NamedTuple, Protocol
 
 Kind = Literal[
-    "exception", "deadlock", "lost-wake-up", "leaked-thread", "lock", "open-file", "mapping", "arguments", "endless",
+    "exception", "deadlock", "lost-wake-up", "leaked-thread", "lock", "open-file", "memory", "arguments", "endless",
     "schedule",
 ]  # fmt: skip
 
