@@ -66,6 +66,11 @@ class Disk:
         """Give the file or folder its final name, at once."""
         path.rename(target)
 
+    def remove_empty(self, path: Path) -> None:
+        """Remove the folder if nothing is in it."""
+        with contextlib.suppress(OSError):
+            path.rmdir()
+
     def remove(self, path: Path) -> None:
         """Remove the file, or the folder with all that is in it."""
         if path.is_dir() and not path.is_symlink():

@@ -83,7 +83,7 @@ class _Packing:
                 self.work.restart()
             self._copy()
         except BaseException:
-            if not kept(self.work.target):
+            if self.work.is_empty():
                 self.work.remove()
             raise
 

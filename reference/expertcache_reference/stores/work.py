@@ -7,6 +7,7 @@ its name, and when no record is in it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,9 +25,9 @@ def work_folder(target: Path) -> Path:
 
 def kept(target: Path) -> str:
     """What to say of a pack that did not end; empty where nothing is kept of it."""
-    folder = work_folder(target)
-    journal = folder / "journal"
-    done = len(_lines(journal)) - 1
+    folder, done = work_folder(target), 0
+    with contextlib.suppress(OSError):
+        done = len(_lines(folder / "journal")) - 1
     if done < 1:
         return ""
     return f"{done} records are kept in {folder}, and the same command continues; remove it to give them up"
@@ -51,7 +52,11 @@ class Work:
         if self.folder.is_symlink():
             raise CannotWrite("a symbolic link", where=str(self.folder), cure="remove it")
         self.disk.make_folder(self.folder)
-        lock = self.file(self.folder / "lock")
+        try:
+            lock = self.file(self.folder / "lock")
+        except BaseException:
+            self.disk.remove_empty(self.folder)
+            raise
         alone = self.disk.lock(lock)
         try:
             ours = alone and os.fstat(lock).st_ino == (self.folder / "lock").stat().st_ino
@@ -133,6 +138,10 @@ class Work:
         self.disk.rename(product, self.target)
         self.disk.sync_folder(self.target.parent)
         self.remove()
+
+    def is_empty(self) -> bool:
+        """Whether no record has been written; raises `OSError` where the journal cannot be read."""
+        return len(_lines(self.folder / "journal")) < 2
 
     def restart(self) -> None:
         """Throw away what is done so far."""
