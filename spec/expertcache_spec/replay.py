@@ -8,6 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from expertcache_spec import SPEC_VERSION
+from expertcache_spec.contracts import ENABLED as CHECKED
 from expertcache_spec.errors import NeedsFuture, UnknownName, WrongState
 from expertcache_spec.eviction import Card, Form, Value, card, make
 from expertcache_spec.metrics import Counters, Row
@@ -140,8 +141,9 @@ class Replay:
             raise WrongState("this replay has run", where="replay", cure="make a new Replay; its machine starts cold")
         self._begun, machine = True, self.machine
         if self.driver is None and self.lossy is None:
-            for event in self.events:
-                yield run_event(machine, event)
+            steps = map(machine.serve, self.events) if CHECKED else machine.serve_each(self.events)
+            for event, step in zip(self.events, steps, strict=True):
+                yield step or run_by_parts(machine, event)
         else:
             for event in self.events:
                 yield self._serve(event)

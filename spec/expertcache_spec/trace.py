@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import attrs
@@ -22,6 +22,10 @@ Phase = Literal["prefill", "decode", "verify"]
 PHASES: tuple[Phase, ...] = ("prefill", "decode", "verify")
 
 Matrix = tuple[tuple[float, ...], ...]
+
+
+_key = lru_cache(1 << 16)(Key)
+"""One object for equal keys, as far as they are few: dicts find what is identical without comparing it."""
 
 
 @attrs.frozen(slots=False)
@@ -70,7 +74,7 @@ class Event:
         check_event(self)
         layer = self.layer
         distinct = self.rows[0] if len(self.rows) == 1 else tuple(dict.fromkeys(e for row in self.rows for e in row))
-        object.__setattr__(self, "keys", tuple([Key(layer, expert) for expert in distinct]))
+        object.__setattr__(self, "keys", tuple([_key(layer, expert) for expert in distinct]))
         object.__setattr__(self, "highest", max(distinct))
         object.__setattr__(self, "has_repeats", sum(map(len, self.rows)) != len(distinct))
         if self.recorded is not None and not len(self.recorded.hits) == len(self.recorded.bytes) == len(distinct):

@@ -11,7 +11,7 @@ PLUGIN = {"lru": "libcachesim_plugin_lru", "fifo": "libcachesim_plugin_fifo"}
 OF_PLUGIN = 0.5
 BY_TOUCHES = frozenset(
     {
-        *("fifo", "lru", "lfu", "lfu-reset", "heat-lru", "static", "popularity", "last-rank"),
+        *("fifo", "lru", "lfu", "lfu-reset", "heat-lru", "static"),
         *("clock", "slru", "arc", "two-q", "s3-fifo", "sieve"),
     }
 )

@@ -92,6 +92,21 @@ class Policy:
             gone.append(victim)
         return gone
 
+    def turn(
+        self, order: Sequence[Key], hits: Sequence[Key], misses: Sequence[Key], stamps: Mapping[Key, int], going: int
+    ) -> list[Key]:
+        """An event with misses, whole, after `begin`; its victims, of which there are `going`, none below one.
+
+        `hits`, `misses`, `leave`, `inserts` and `settle` in turn, unless a policy has a shorter way. `order` is the
+        touch order; what needs no room is the first of the misses.
+        """
+        self.hits(hits, stamps)
+        self.misses(misses)
+        gone = self.leave(set(hits), misses[-going:]) if going > 0 else []
+        self.inserts(misses, stamps)
+        self.settle(order)
+        return gone
+
     def refuses(self, incoming: Key, victim: Key) -> bool:
         """Under admission `refusable`: whether `incoming` is worth no more than `victim`, and so is not kept."""
         raise NotImplementedError

@@ -11,12 +11,13 @@ Engines that differ: none known; caches advertised as LRU behave so when a hit d
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 
-from expertcache_spec.eviction.base import Past, Policy, by_order, first_free, leave_in_order
+from expertcache_spec.eviction.base import Past, Policy, by_order, first_free
 from expertcache_spec.eviction.cards import Card
 from expertcache_spec.model import Key
 
@@ -28,24 +29,22 @@ def order(past: Past, key: Key) -> tuple[Any, ...]:
 
 @attrs.define(slots=False)
 class Fifo(Policy):
-    """The indexed form: one insertion-ordered dict; a victim costs O(held keys at the old end)."""
+    """The indexed form: one queue; a victim costs O(held keys at the old end), a record that leaves otherwise O(n)."""
 
     name: ClassVar[str] = "fifo"
     stamped: ClassVar[bool] = False
-    queue: dict[Key, None] = attrs.field(factory=dict)
+    queue: deque[Key] = attrs.field(factory=deque)
 
     def insert(self, key: Key, now: int) -> None:
         """Append."""
-        self.queue[key] = None
+        self.queue.append(key)
 
     def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         """Nothing."""
 
     def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         """Append all."""
-        queue = self.queue
-        for key in keys:
-            queue[key] = None
+        self.queue.extend(keys)
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The oldest insert that nothing holds."""
@@ -53,11 +52,34 @@ class Fifo(Policy):
 
     def leave(self, held: Collection[Key], incoming: Sequence[Key]) -> list[Key]:
         """The oldest, in one walk."""
-        return leave_in_order(self.queue, held, len(incoming))
+        return self._oldest(held, len(incoming))
+
+    def _oldest(self, held: Collection[Key], count: int) -> list[Key]:
+        gone: list[Key] = []
+        passed: list[Key] = []
+        take = self.queue.popleft
+        while count > 0:
+            key = take()
+            if key in held:
+                passed.append(key)
+            else:
+                gone.append(key)
+                count -= 1
+        if passed:
+            self.queue.extendleft(reversed(passed))
+        return gone
+
+    def turn(
+        self, order: Sequence[Key], hits: Sequence[Key], misses: Sequence[Key], stamps: Mapping[Key, int], going: int
+    ) -> list[Key]:
+        """The oldest go, the misses come."""
+        gone = self._oldest(hits, going)
+        self.queue.extend(misses)
+        return gone
 
     def evict(self, key: Key) -> None:
         """Remove."""
-        del self.queue[key]
+        self.queue.remove(key)
 
 
 CARD = Card(

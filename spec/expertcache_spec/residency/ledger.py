@@ -12,6 +12,9 @@ from expertcache_spec.residency.room import Usage
 from expertcache_spec.residency.settings import Selection
 from expertcache_spec.trace import Event
 
+NOBODY = (-1, -1)
+"""In place of the stream and pass that evicted a record: a resize or a reset did."""
+
 IDLE = "idle"
 """The phase of evictions that no event caused: a resize."""
 
@@ -20,13 +23,14 @@ IDLE = "idle"
 class Ledger:
     """Counters of one machine and the facts they are judged by.
 
-    asked: every key that was ever asked for. departed: every key that was resident and left, with the (stream, pass)
-    that evicted it. speculative: keys that a prefetch brought or is bringing and nothing has asked for yet.
+    past: every key that was ever asked for or resident: the (stream, pass) that evicted it last, `NOBODY` where no event
+    did, None while it has not left. unasked: those of them that a seed or prefetch brought and nothing has asked for.
+    speculative: keys that a prefetch brought or is bringing and nothing has asked for yet.
     """
 
     counters: Counters
-    asked: set[Key] = attrs.field(factory=set)
-    departed: dict[Key, tuple[int, int] | None] = attrs.field(factory=dict)
+    past: dict[Key, tuple[int, int] | None] = attrs.field(factory=dict)
+    unasked: set[Key] = attrs.field(factory=set)
     speculative: set[Key] = attrs.field(factory=set)
     _first_decode: dict[int, int] = attrs.field(factory=dict)
 
@@ -40,37 +44,43 @@ class Ledger:
         self, event: Event, hits: Sequence[Key], misses: Sequence[Key], victims: Sequence[Key], size: int
     ) -> None:
         """Book an event that was served whole: every miss read, admitted and published."""
-        first = event.phase == "decode" and (
-            self._first_decode.setdefault(event.stream, event.pass_index) == event.pass_index
-        )
+        stream, pass_index = mark = (event.stream, event.pass_index)
+        first = event.phase == "decode" and self._first_decode.setdefault(stream, pass_index) == pass_index
         bucket = self.counters.bucket(event.phase, first)
-        row = bucket[event.layer]
-        row.selections += sum(map(len, event.rows)) if event.has_repeats else len(event.keys)
-        row.lookups += len(event.keys)
+        row, count = bucket[event.layer], len(event.keys)
+        row.selections += sum(map(len, event.rows)) if event.has_repeats else count
+        row.lookups += count
         row.hits += len(hits)
+        if self.unasked:
+            self._first_asked(row, event.keys, misses)
         if misses:
-            count = len(misses)
+            count, past = len(misses), self.past
             row.misses += count
             row.reads += count
             row.admissions += count
             row.bytes_read += count * size
-            self._judge_misses(row, event, misses)
-            mark, departed = (event.stream, event.pass_index), self.departed
+            self._judge_misses(row, misses, mark)
             for key in victims:
+                past[key] = mark
                 bucket[key[0]].evictions += 1
-                departed[key] = mark
-        self.asked.update(event.keys)
 
-    def _judge_misses(self, row: Row, event: Event, misses: Sequence[Key]) -> None:
-        """Whether each miss is the first request of its key, a reload, a collision."""
-        departed, asked, mark = self.departed, self.asked, (event.stream, event.pass_index)
+    def _judge_misses(self, row: Row, misses: Sequence[Key], mark: tuple[int, int]) -> None:
+        """Whether each miss is the first request of its key, a reload, a collision in the (stream, pass) `mark`."""
+        past = self.past
         for key in misses:
-            if key in departed:
-                row.reloads += 1
-                if departed[key] == mark:
-                    row.collisions += 1
-            if key not in asked:
+            if key not in past:
+                past[key] = None
                 row.compulsory += 1
+            elif (left_by := past[key]) is not None:
+                row.reloads += 1
+                if left_by == mark:
+                    row.collisions += 1
+
+    def _first_asked(self, row: Row, keys: Collection[Key], misses: Collection[Key]) -> None:
+        """Keys that were resident before anything asked for them: a miss on one is a first request all the same."""
+        for key in self.unasked.intersection(keys):
+            self.unasked.discard(key)
+            row.compulsory += key in misses
 
     def selected(self, selection: Selection) -> None:
         """Book the lookups of a selection; reads are booked when they end, or here where nothing is kept."""
@@ -87,7 +97,8 @@ class Ledger:
             other.selections += moved
             self._lookups(other, selection, rejected)
         self._lookups(row, selection, [key for key in event.keys if key not in rejected] if rejected else event.keys)
-        self.asked.update(event.keys)
+        for key in selection.bypassed:
+            self.past.setdefault(key)
 
     def used(self, selection: Selection) -> None:
         """Book the prefetched keys that this wave asks for: useful when they are there, late when on their way."""
@@ -108,9 +119,10 @@ class Ledger:
         row.bypassed += len(among(selection.bypassed))
         row.joined += len(among(selection.joined))
         misses = among(selection.misses)
-        if misses:
-            row.misses += len(misses)
-            self._judge_misses(row, selection.event, misses)
+        row.misses += len(misses)
+        if self.unasked:
+            self._first_asked(row, keys, misses)
+        self._judge_misses(row, misses, (selection.event.stream, selection.event.pass_index))
 
     def read(self, event: Event, key: Key, size: int, *, admitted: bool = False, refused: bool = False) -> None:
         """Book one demand read of `size` bytes, and whether admission kept the record or declined it."""
@@ -144,8 +156,11 @@ class Ledger:
     def _row_of(self, event: Event, key: Key) -> Row:
         return self.row(event, rejected=event.accepted is not None and key in event.rejected_keys())
 
-    def installed(self, origin: str, size: int) -> None:
+    def installed(self, key: Key, origin: str, size: int) -> None:
         """Book a record that a seed or a prefetch made resident."""
+        if key not in self.past:
+            self.past[key] = None
+            self.unasked.add(key)
         if origin == "seed":
             self.counters.seeds += 1
             self.counters.seed_bytes += size
@@ -164,17 +179,17 @@ class Ledger:
         """Book an eviction, by the event that needed the room or by none."""
         if event is None:
             self.counters.bucket(IDLE, False)[key.layer].evictions += 1
-            self.departed[key] = None
+            self.past[key] = NOBODY
         else:
             self.row(event, layer=key.layer).evictions += 1
-            self.departed[key] = (event.stream, event.pass_index)
+            self.past[key] = (event.stream, event.pass_index)
         self._wasted(key)
 
     def cleared(self, keys: Collection[Key]) -> None:
         """Book residents that a reset or a rebind dropped."""
         self.counters.cleared += len(keys)
         for key in keys:
-            self.departed[key] = None
+            self.past[key] = NOBODY
             self._wasted(key)
 
     def _wasted(self, key: Key) -> None:
@@ -184,8 +199,8 @@ class Ledger:
 
     def forget(self) -> None:
         """Other keys from here on: nothing of the new model was asked for, resident or decoded before."""
-        self.asked.clear()
-        self.departed.clear()
+        self.past.clear()
+        self.unasked.clear()
         self._first_decode.clear()
 
     def restart(self, usage: Usage) -> None:

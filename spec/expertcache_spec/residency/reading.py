@@ -48,7 +48,7 @@ class Reading(Serving):
             lease.own.add(key)
             self.ledger.read(lease.selection.event, key, size, admitted=True)
         else:
-            self.ledger.installed(flight.origin, size)
+            self.ledger.installed(key, flight.origin, size)
         part.unhold(key)
         if not flight.tickets and part.over() and not self._open(part):
             return Progress((), tuple(self._evict_down(part, None)))

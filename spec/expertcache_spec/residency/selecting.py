@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import count
+from types import MappingProxyType
 
 import attrs
 
@@ -14,6 +16,10 @@ from expertcache_spec.residency.room import UNLIMITED, Partition
 from expertcache_spec.residency.settings import Selection
 from expertcache_spec.residency.state import Flight, Lease, State
 from expertcache_spec.trace import Event
+
+
+NO_STAMPS: Mapping[Key, int] = MappingProxyType({})
+"""For a policy that keeps an order instead."""
 
 
 @attrs.define(slots=False)
@@ -135,7 +141,7 @@ class Selecting(State):
         """Lease, touch, choose every victim, reserve, insert. Nothing here can fail."""
         policy, keep = part.policy, hits + joined if joined else hits
         order = self._touch_order(event, keys, hits)
-        stamps = self._stamps(order, policy)
+        stamps = self._stamps(order) if policy.stamped else NO_STAMPS
         for key in keep:
             part.hold(key)
         policy.hits(keep, stamps)
@@ -173,7 +179,7 @@ class Selecting(State):
         self.recent = (part,)
         return selection
 
-    def _touch_order(self, event: Event, keys: Sequence[Key], hits: list[Key]) -> Sequence[Key]:
+    def _touch_order(self, event: Event, keys: Sequence[Key], hits: Sequence[Key]) -> Sequence[Key]:
         """The wave's keys, the one to be the most recent last (XC-RES-006, XC-RES-007)."""
         order = keys
         if event.has_repeats and self.settings.repeats == "promote":
@@ -183,10 +189,9 @@ class Selecting(State):
             order = sorted(order, key=lambda key: key not in hits)
         return order
 
-    def _stamps(self, order: Sequence[Key], policy: Policy) -> dict[Key, int]:
-        """A fresh stamp for each key, rising in that order; none for a policy that keeps an order instead."""
-        first = self.stamp(len(order))
-        return {key: first + place for place, key in enumerate(order)} if policy.stamped else {}
+    def _stamps(self, order: Sequence[Key]) -> dict[Key, int]:
+        """A fresh stamp for each key, rising in that order."""
+        return dict(zip(order, count(self.stamp(len(order)))))  # noqa: B905
 
     def _make_room(self, part: Partition, wanted: Sequence[Key]) -> tuple[list[Key], list[Key], list[Key]]:
         """Admitted, refused and victims for `wanted`, in router order; admitted keys have their room reserved."""

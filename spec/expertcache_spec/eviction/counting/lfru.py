@@ -17,7 +17,9 @@ id or by a seeded priority; llama.cpp #21609, vLLM #37190 and apus use the name 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import islice
 from typing import Any, ClassVar
 
 import attrs
@@ -109,18 +111,32 @@ class Lfru(Policy):
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The least score, the lowest key of equals."""
-        best: tuple[int, int, Key] | None = None
-        oldest = self.ages.first(())
-        reach = self.clock.now + 1 - (self.ages.filed[oldest] if oldest is not None else 0)
-        for count, heap in self.counts.items():
-            if best is not None and score(count, reach) > best[0]:
-                break
-            key = heap.first(held)
-            if key is not None:
-                since, stamp = heap.filed[key]
-                found = (score(count, self.clock.now + 1 - since), stamp, key)
-                best = found if best is None else min(best, found)
-        return best[2] if best is not None else None
+        return next(self._from_least(held), None)
+
+    def leave(self, held: Collection[Key], incoming: Sequence[Key]) -> list[Key]:
+        """The least scores, the heads of the counts looked at once."""
+        gone = list(islice(self._from_least(held), len(incoming)))
+        for key in gone:
+            self._take(key)
+        return gone
+
+    def _from_least(self, held: Collection[Key]) -> Iterator[Key]:
+        """The residents that nothing holds, the least score first, while nothing is filed or taken."""
+        oldest, now = self.ages.first(()), self.clock.now + 1
+        reach = now - (self.ages.filed[oldest] if oldest is not None else 0)
+        heads: list[tuple[int, int, Key, int]] = []
+        passed, further = set(held), iter(self.counts)
+        count = next(further, None)
+        while heads or count is not None:
+            if count is not None and not (heads and score(count, reach) > heads[0][0]):
+                looked, count = count, next(further, None)
+            else:
+                _, _, key, looked = heappop(heads)
+                yield key
+                passed.add(key)
+            if (key := self.counts[looked].first(passed)) is not None:
+                since, stamp = self.counts[looked].filed[key]
+                heappush(heads, (score(looked, now - since), stamp, key, looked))
 
     def evict(self, key: Key) -> None:
         """Remove from the index; count and time stay."""
