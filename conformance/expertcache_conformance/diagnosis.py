@@ -14,7 +14,7 @@ from expertcache_conformance import clauses
 from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Oracle
 from expertcache_conformance.features import REFUSALS
-from expertcache_conformance.program import Operation, Program, show
+from expertcache_conformance.program import Operation, Program, count, show
 from expertcache_spec.model import Key
 from expertcache_spec.residency import Residency
 
@@ -204,11 +204,11 @@ def _room(case: Case) -> Verdict | None:
     rule = "XC-RES-025" if case.settings.room == "trim" else "XC-RES-010"
     after_step = case.operation.op == "step" or case.settings.room == "reserve"
     if after_step and part.slots is not None and slots > part.slots:
-        return Verdict(rule, f"{slots} records are held where {part.slots} fit")
+        return Verdict(rule, f"{count(slots, 'record')} held where {part.slots} fit")
     if after_step and part.bytes is not None and taken > part.bytes:
-        return Verdict(rule, f"{taken} bytes are held where {part.bytes} fit")
+        return Verdict(rule, f"{count(taken, 'byte')} held where {part.bytes} fit")
     if got.victims > expected.victims and got.misses == expected.misses and got.refused == expected.refused:
-        return Verdict("XC-RES-008", f"{len(got.victims)} victims where room needs {len(expected.victims)}")
+        return Verdict("XC-RES-008", f"{count(len(got.victims), 'victim')} where room needs {len(expected.victims)}")
     return None
 
 

@@ -12,9 +12,10 @@ import attrs
 
 from expertcache_conformance.adapters import Config, Implementation
 from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, oracle_of, subject_of
-from expertcache_conformance.program import Program
+from expertcache_conformance.program import Program, steps
 from expertcache_conformance.suspects import claim, corpus
-from expertcache_spec.model import Budget, Geometry
+from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.trace import Event
 
 OF_FEATURE = {
     "unpin": "XC-RES-019",
@@ -49,6 +50,31 @@ def blame(program: Program, implementation: Implementation) -> str | None:
         if without is None or agrees(without, implementation):
             return rule
     return None
+
+
+def aliased(program: Program, expected: Answer, got: Answer, implementation: Implementation) -> bool:
+    """Whether a fresh cache that has served one record takes it for that of another layer: tried, not inferred.
+
+    Tried are the keys about which the answers differ, each after every key of another layer that the program asks for.
+    """
+    wrong = expected.hits ^ got.hits | expected.victims ^ got.victims
+    events = [operation.event for operation in program.operations if operation.event is not None]
+    others = sorted({key for event in events for key in event.keys})
+    pairs = [(other, key) for key in sorted(wrong)[:_TRIED] for other in others if other.layer != key.layer]
+    return any(_is_taken_for(other, key, program.config, implementation) for other, key in pairs)
+
+
+_TRIED = 4
+"""Keys that are tried at most: the differences of one event have one cause."""
+
+
+def _is_taken_for(other: Key, key: Key, config: Config, implementation: Implementation) -> bool:
+    probe = steps(config, tuple(Event(each.layer, ((each.expert,),)) for each in (other, key)))
+    try:
+        subject = subject_of(implementation, probe.config)
+        return key in [subject.apply(operation) for operation in probe.operations][-1].hits
+    except (Malformed, Crashed):
+        return False
 
 
 def _operations(program: Program) -> Iterator[tuple[str, Program]]:

@@ -14,7 +14,7 @@ from expertcache_conformance import diagnosis, features
 from expertcache_conformance.adapters import Config, Implementation
 from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Malformed, Oracle, oracle_of, subject_of
-from expertcache_conformance.program import Operation, Program, encode_program
+from expertcache_conformance.program import Operation, Program, count, encode_program, model_in_words
 from expertcache_conformance.suspects import claim, identify
 from expertcache_spec.eviction.spelling import spell
 from expertcache_spec.rules import RULES
@@ -52,14 +52,13 @@ class Violation:
     def text(self) -> str:
         """The finding for people: rule, sentence, program, expected and got at the step that differs."""
         config, operations = self.program.config, self.program.operations
-        budget = ", ".join(
-            f"{n} {name}" for name, n in (("slots", config.slots), ("bytes", config.bytes)) if n is not None
-        )
+        limits = (("slot", config.slots), ("byte", config.bytes))
+        budget = ", ".join(count(number, noun) for noun, number in limits if number is not None)
         chosen = ", ".join(f"{name} {value}" for name, value in attrs.asdict(config.settings).items())
         lines = [
             f"{self.rule}: {RULES[self.rule].text}",
             f"  policy {_spelled(config)}, {budget}; {chosen}",
-            f"  {config.geometry}",
+            f"  model of {model_in_words(config.geometry)}",
         ]
         shown = operations if len(operations) <= 40 else operations[-40:]
         lines += [] if shown is operations else [f"  ... {len(operations) - 40} operations before these"]
@@ -121,6 +120,8 @@ def _name(
     rule, note = verdict.rule, verdict.note
     if verdict.of_policy and (suspect := known_as(implementation, witness)) is not None:
         rule, note = suspect[0], f"{note}; every answer {suspect[1]}"
+    elif verdict.indirect and features.aliased(witness, expected, got, implementation):
+        rule, note = "XC-MODEL-001", f"{note}; a fresh cache takes one layer's record for another's"
     elif verdict.indirect and (feature := features.blame(witness, implementation)) is not None:
         rule = feature
     return rule, witness, expected, got, note

@@ -84,6 +84,16 @@ def count(number: int, noun: str, nouns: str = "") -> str:
     return f"{number} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def model_in_words(model: Geometry) -> str:
+    """The model in one short line; the replay file has it whole."""
+    routed = "" if len(model.routed) == model.layers else f", {len(model.routed)} of them routed"
+    sizes = sorted({model.record_bytes[layer] for layer in model.routed}) if model.record_bytes else []
+    among = "" if len(sizes) < 2 else f"{sizes[0]} to "
+    known = f"records of {among}{count(sizes[-1], 'byte')}" if sizes else "records of unknown size"
+    layers, experts = count(model.layers, "layer"), count(model.experts, "expert")
+    return f"{layers}{routed}, {experts} each, top-{model.top_k}, {known}"
+
+
 def steps(config: Config, events: tuple[Event, ...]) -> Program:
     """The program that serves the events one after the other."""
     if config.future is not None:

@@ -262,6 +262,19 @@ class ExpertsAliased(PlainCache):
         return {**answer, "hits": hits, "misses": [key for key in answer["misses"] if key not in aliased]}
 
 
+@miniature("bam#39, with a stride", "XC-MODEL-001")
+class KeysByArithmetic(PlainCache):
+    """Residency is looked up by layer * 4 + expert, in a model of more experts than that."""
+
+    def select(self, event: Event) -> dict[str, Any]:
+        """Find the number, whosever it is."""
+        known = {key.layer * 4 + key.expert for key in self.stamp if key.layer != event.layer}
+        answer = super().select(event)
+        aliased = [key for key in answer["misses"] if key.layer * 4 + key.expert in known]
+        hits = [*answer["hits"], *aliased]
+        return {**answer, "hits": hits, "misses": [key for key in answer["misses"] if key not in aliased]}
+
+
 @miniature("neo4j#3181; bvi#3", "XC-RES-015", capabilities=["leases"])
 class PublishedBeforeRead(PlainCache):
     """A record counts as resident as soon as its read has started."""

@@ -1,0 +1,61 @@
+"""Findings for people: short, in good English, and by the name of what is wrong."""
+
+from __future__ import annotations
+
+import attrs
+
+from expertcache_conformance.adapters import Implementation, parse_profile
+from expertcache_conformance.adapters.protocol import Config
+from expertcache_conformance.judge import judge
+from expertcache_conformance.miniatures import MINIATURES
+from expertcache_conformance.program import Program, steps
+from expertcache_spec.model import Budget, Geometry
+from expertcache_spec.trace import Event
+
+SUBJECTS = {subject.name: subject for subject in MINIATURES}
+
+
+def single(model: Geometry, slots: int, *keys: tuple[int, int]) -> Program:
+    """Single-key events under LRU."""
+    events = tuple(Event(layer, ((expert,),), pass_index=number) for number, (layer, expert) in enumerate(keys))
+    return steps(Config("lru", Budget(slots), model), events)
+
+
+def under(name: str) -> Implementation:
+    """A miniature as an implementation."""
+    return Implementation(name, parse_profile(SUBJECTS[name].PROFILE), SUBJECTS[name])
+
+
+def test_a_finding_says_the_model_in_one_line_however_many_layers_it_has() -> None:
+    sizes = tuple(3_000_000 + layer // 40 for layer in range(48))
+    program = single(Geometry(48, 128, 1, sizes), 1, (0, 0), (0, 1), (0, 0))
+    found = judge(program, under("budget_without_effect"))
+    assert found is not None
+    lines = found.text().splitlines()
+    assert "  model of 48 layers, 128 experts each, top-1, records of 3000000 to 3000001 bytes" in lines
+    assert all(len(line) < 200 for line in lines)
+    assert any("policy lru, 1 slot;" in line for line in lines)
+
+
+def test_the_model_is_told_with_what_is_not_known_and_not_routed() -> None:
+    program = single(Geometry(3, 1, 1, None, (1, 2)), 1, (1, 0), (2, 0), (1, 0))
+    found = judge(program, under("budget_without_effect"))
+    assert found is not None
+    assert "model of 3 layers, 2 of them routed, 1 expert each, top-1, records of unknown size" in found.text()
+
+
+def test_a_key_taken_for_another_layers_is_named_so_after_an_eviction_too() -> None:
+    # (1,0) is number 4, as is (0,4). It was resident and has left when (0,4) is taken for it.
+    program = single(Geometry(2, 6, 1, (1, 1)), 1, (1, 0), (0, 4), (1, 0))
+    found = judge(program, under("keys_by_arithmetic"))
+    assert found is not None
+    assert found.rule == "XC-MODEL-001"
+    roomy = attrs.evolve(program, config=attrs.evolve(program.config, budget=Budget(4)))
+    assert judge(attrs.evolve(roomy, operations=roomy.operations[:1]), under("keys_by_arithmetic")) is None
+
+
+def test_a_phantom_hit_without_aliasing_keeps_its_name() -> None:
+    program = single(Geometry(2, 6, 1, (1, 1)), 2, (1, 0), (0, 4), (1, 0))
+    found = judge(program, under("budget_without_effect"))
+    assert found is not None
+    assert found.rule == "XC-RES-003"
