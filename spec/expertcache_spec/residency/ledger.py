@@ -23,7 +23,7 @@ IDLE = "idle"
 class Ledger:
     """Counters of one machine and the facts they are judged by.
 
-    past: every key that was ever asked for or resident: the (stream, pass) that evicted it last, `NOBODY` where no event
+    past: every key that was ever asked for or resident: the (stream, pass) that evicted it last, `NOBODY` where none
     did, None while it has not left. unasked: those of them that a seed or prefetch brought and nothing has asked for.
     speculative: keys that a prefetch brought or is bringing and nothing has asked for yet.
     """

@@ -10,13 +10,11 @@ import attrs
 
 from expertcache_spec.contracts import ensure
 from expertcache_spec.errors import EventTooLarge, InvalidModel, MustWait, NoVictim, WrongState
-from expertcache_spec.eviction.base import Policy
 from expertcache_spec.model import Key
 from expertcache_spec.residency.room import UNLIMITED, Partition
 from expertcache_spec.residency.settings import Selection
 from expertcache_spec.residency.state import Flight, Lease, State
 from expertcache_spec.trace import Event
-
 
 NO_STAMPS: Mapping[Key, int] = MappingProxyType({})
 """For a policy that keeps an order instead."""
@@ -191,7 +189,7 @@ class Selecting(State):
 
     def _stamps(self, order: Sequence[Key]) -> dict[Key, int]:
         """A fresh stamp for each key, rising in that order."""
-        return dict(zip(order, count(self.stamp(len(order)))))  # noqa: B905
+        return dict(zip(order, count(self.stamp(len(order)))))
 
     def _make_room(self, part: Partition, wanted: Sequence[Key]) -> tuple[list[Key], list[Key], list[Key]]:
         """Admitted, refused and victims for `wanted`, in router order; admitted keys have their room reserved."""
