@@ -100,8 +100,8 @@ class Contents:
             raise InvalidModel("another geometry", where="rebind", cure="open a runtime for that model")
         epoch = core.residency.epoch
         core.residency.rebind(store.fingerprint)
-        self._say("rebind", fingerprint=store.fingerprint)
         if core.residency.epoch != epoch:
+            self._say("rebind", fingerprint=store.fingerprint)
             self._cleared()
             before, core.records = core.files, records
             core.files = core.reader.files = Files(core.machine, store.folder)
