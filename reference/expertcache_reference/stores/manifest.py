@@ -96,7 +96,7 @@ class Fields:
 def decode(value: object, where: str) -> Manifest:
     """The manifest of a JSON object; raises `WrongFile` for one that does not agree with itself."""
     fields = Fields(value, where)
-    if fields.value.get("format") != FORMAT or fields.value.get("version") != VERSION:
+    if (fields.value.get("format"), fields.take("version", int)) != (FORMAT, VERSION):
         raise WrongFile(f"no manifest of {FORMAT} version {VERSION}", where=where, cure=_CURE)
     numbers = Fields(fields.take("model", dict), where)
     layers, experts, top_k = [int(numbers.take(name, int)) for name in ("layers", "experts", "top_k")]
