@@ -8,7 +8,7 @@ published or failed, and whoever that concerns is woken.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from expertcache_reference.reader import Files, Flight, Job, ReadFailed, Request, Service, Way
 from expertcache_reference.runtime.errors import closed
@@ -18,8 +18,7 @@ from expertcache_reference.runtime.records import Records
 from expertcache_reference.slots import Arena, Slot
 from expertcache_reference.system.seam import Machine
 from expertcache_spec.model import Key
-from expertcache_spec.residency import Residency
-from expertcache_spec.residency.reading import Ended
+from expertcache_spec.residency import Ended, Progress, Residency
 
 
 class Alone(NamedTuple):
@@ -47,6 +46,8 @@ class Waits(Protocol):
 class Core:
     """The runtime's inside. Raises what threads raise, with nothing left running."""
 
+    reading: ClassVar[type[Service]] = Service
+
     def __init__(
         self, machine: Machine, residency: Residency, records: Records, files: Files, arenas: tuple[Arena, Arena],
         journal: Journal | None, workers: int, way: Way,
@@ -62,7 +63,7 @@ class Core:
         self.works: dict[int, Waits] = {}
         self.exposed = 0
         self.closed = self.stopped = self.finished = False
-        self.reader = Service(machine, files, self.lock, self, workers, way)
+        self.reader = self.reading(machine, files, self.lock, self, workers, way)
 
     def check_open(self, where: str) -> None:
         """Raise `RuntimeClosed` after `close`."""
@@ -171,21 +172,23 @@ class Core:
             else:
                 self._failed(name, flight.error)
 
-    def _published(self, key: Key) -> None:
+    def _published(self, key: Key) -> Progress:
         waiting = tuple(self.residency.flights[key].tickets)
         progress = self.residency.complete(key)
         if self.journal is not None:
             self.journal.published(key, progress.victims)
         self.leave(progress.victims)
         self._told(key, waiting, None)
+        return progress
 
-    def _failed(self, key: Key, error: ReadFailed) -> None:
+    def _failed(self, key: Key, error: ReadFailed) -> Progress:
         progress = self.residency.fail(key)
         if self.journal is not None:
             self.journal.failed(key, progress.victims)
         self._told(key, progress.tickets, error)  # who leases the slot lets go of it first
         self.leave([key] if key in self.slots else [])
         self.leave(progress.victims)
+        return progress
 
     def _told(self, key: Key, tickets: tuple[int, ...], error: ReadFailed | None) -> None:
         for ticket in tickets:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import ClassVar
 
 from expertcache_reference.reader import Files, Way, check_ways
 from expertcache_reference.runtime.batches import discipline_of
@@ -44,6 +45,9 @@ class Runtime:
     threads and the log's file raise, with nothing left open.
     """
 
+    inside: ClassVar[type[Core]] = Core
+    """What it is made of; one's own is a subclass."""
+
     def __init__(
         self, store: Source, budget: Budget, policy: str = "lru", settings: Settings | None = None,
         discipline: str | Discipline = "split:1", *, workers: int = 8, chunks: int = 4, way: Way = "pread",
@@ -62,7 +66,7 @@ class Runtime:
         """Decode passes of each stream so far, and the latest."""
         self._since = machine.usage()
         try:
-            core = Core(machine, residency, records, Files(machine, store.folder), arenas, journal, workers, way)
+            core = self.inside(machine, residency, records, Files(machine, store.folder), arenas, journal, workers, way)
         except BaseException:
             if journal is not None:
                 journal.close_file()

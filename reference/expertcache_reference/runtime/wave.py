@@ -13,7 +13,7 @@ from expertcache_reference.slots import Slot
 from expertcache_reference.system.seam import Condition
 from expertcache_spec.errors import WrongState
 from expertcache_spec.model import Key
-from expertcache_spec.residency import Selection
+from expertcache_spec.residency import Ended, Selection
 from expertcache_spec.trace import Event
 
 
@@ -160,7 +160,7 @@ class Wave:
 
     # ------------------------------------------------------------------------------------------ the end
 
-    def end(self) -> None:
+    def end(self) -> Ended:
         """The work has executed: end the views, the lease, the scratch memory."""
         self.wait(lambda: not self.pending)
         for view in self._views:
@@ -173,11 +173,12 @@ class Wave:
             for slot in self._places.values():
                 slot.uses -= 1
             self._places.clear()
-            core.release(self.ticket)
+            ended = core.release(self.ticket)
             for slot in self._alone.values():
                 core.scratch.give(slot)
             self._alone.clear()
             core.finish()
+        return ended
 
     def _say_rest(self) -> None:
         """Close the event's page of the journal. What was given up is said to begin and end here, in one go."""

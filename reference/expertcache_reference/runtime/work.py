@@ -11,6 +11,7 @@ from expertcache_reference.runtime.core import Core
 from expertcache_reference.runtime.wave import Wave
 from expertcache_spec.errors import WrongState
 from expertcache_spec.model import Key
+from expertcache_spec.residency import Ended
 from expertcache_spec.schedule.disciplines import Discipline
 from expertcache_spec.trace import Event
 
@@ -27,7 +28,7 @@ class Work:
 
     def __init__(self, core: Core, discipline: Discipline, wave: Wave, tokens: int, *, ahead: bool) -> None:
         self.event: Event = wave.selection.event
-        self._core, self._discipline, self._wave = core, discipline, wave
+        self._core, self._discipline, self.wave = core, discipline, wave
         self._tokens, self._ahead = tokens, ahead
         self._failed: dict[Key, ReadFailed] = {}
         self._begun = self._released = False
@@ -35,7 +36,7 @@ class Work:
     @property
     def failed(self) -> dict[Key, ReadFailed]:
         """The records whose reads have failed so far, with what was wrong."""
-        return {**self._failed, **self._wave.failed}
+        return {**self._failed, **self.wave.failed}
 
     # ------------------------------------------------------------------------------------------ bytes
 
@@ -44,11 +45,11 @@ class Work:
 
         Raises `WrongState` for any other key: nobody sees bytes of another record, or half of one.
         """
-        return self._wave.view(key, None)
+        return self.wave.view(key, None)
 
     def part(self, key: Key, name: str) -> memoryview:
         """The bytes of one part of the record, as `record`; the parts of gate and up as soon as their batch is due."""
-        return self._wave.view(key, name)
+        return self.wave.view(key, name)
 
     def batches(self) -> Iterator[Batch]:
         """The event's work in the order and grouping of the discipline; it sleeps for a batch's own bytes only.
@@ -62,16 +63,17 @@ class Work:
         self._begun = True
         while True:
             yield from self._of_wave()
-            if not self._wave.selection.deferred:
+            if not self.wave.selection.deferred:
                 break
-            self._next_wave()
+            self.end_wave()
+            self.resume()
         failed = self.failed
         first = next((key for key in self.event.keys if key in failed), None)
         if first is not None:
             raise failed[first].fresh()
 
     def _of_wave(self) -> Iterator[Batch]:
-        wave = self._wave
+        wave = self.wave
         found = steps(self._discipline, wave.keys, wave.missing, wave.stream, self._tokens, wave.entries)
         pipelined = len(found) > 1 and found[-1].needs == "own"
         while found:
@@ -85,7 +87,7 @@ class Work:
 
     def _wait(self, step: Step) -> Batch:
         """The next batch, when its bytes are there."""
-        wave, batch, needs = self._wave, step.batch, step.needs
+        wave, batch, needs = self.wave, step.batch, step.needs
         if needs == "gate_up":
             wave.wait(lambda: all(wave.has_first(key) for key in batch.gate_up))
         elif needs != "nothing":
@@ -94,7 +96,7 @@ class Work:
 
     def _due(self, found: list[Step]) -> Batch:
         """Of the batches of pipelined, the first whose record is there."""
-        wave = self._wave
+        wave = self.wave
 
         def due() -> Step | None:
             return next((s for s in found if s.needs == "nothing" or wave.pending.isdisjoint(s.batch.keys)), None)
@@ -107,16 +109,20 @@ class Work:
 
     # ------------------------------------------------------------------------------------------ the end
 
-    def _next_wave(self) -> None:
-        """End the wave, and have the keys that it left selected: its work has executed."""
-        core, before = self._core, self._wave
-        before.end()
-        self._failed |= before.failed
-        self._released = True  # until the next one is selected there is no lease to end
+    def end_wave(self) -> Ended:
+        """The wave's work has executed: end its lease. `batches` does it where more waves follow."""
+        self._released = True
+        ended = self.wave.end()
+        self._failed |= self.wave.failed
+        return ended
+
+    def resume(self) -> None:
+        """Have the keys selected that the wave before has left. `batches` does it too."""
+        core, before = self._core, self.wave
         with core.lock:
             core.check_open("serve")
             waits = not core.holds(self.event.stream)
-            self._wave = core.line(self.event.layer).enter(lambda: Wave.resume(core, before.selection), may_wait=waits)
+            self.wave = core.line(self.event.layer).enter(lambda: Wave.resume(core, before.selection), may_wait=waits)
         self._released = False
 
     def release(self) -> None:
@@ -126,8 +132,7 @@ class Work:
         """
         if self._released:
             raise WrongState("the event was released", where="work", cure="release each event once")
-        self._released = True
-        self._wave.end()
+        self.end_wave()
 
     def __enter__(self) -> Work:
         return self

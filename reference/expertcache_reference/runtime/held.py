@@ -1,0 +1,76 @@
+"""Reads that begin when they are told to: a runtime whose reads end, well or not, in the order of somebody's choosing.
+
+The examination of caches says itself when a read has ended or failed. Here that is the moment at which the read is
+let go: it runs for real, to its end, before the call returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from expertcache_reference.reader import Flight, Job, Request, Service
+from expertcache_reference.runtime.core import Core
+from expertcache_spec.layout.extents import Extent
+from expertcache_spec.model import Key
+from expertcache_spec.residency import Progress
+
+
+class HeldService(Service):
+    """A service that holds the reads of records for the cache back while `holding`."""
+
+    holding = False
+
+    def __init__(self, *parts: Any) -> None:
+        self.held: dict[Hashable, list[Job]] = {}
+        super().__init__(*parts)
+
+    def submit(self, requests: Iterable[Request], *, demand: bool = True) -> list[Flight]:
+        """As `Service.submit`; the chunks of held reads wait outside of the queue."""
+        flights = super().submit(requests, demand=demand)
+        if self.holding:
+            for queue in (self._demand, self._speculation):
+                for job in [job for job in queue if isinstance(job.flight.key, Key)]:
+                    queue.remove(job)
+                    self.held.setdefault(job.flight.key, []).append(job)
+        return flights
+
+    def promote(self, flight: Flight) -> None:
+        """As `Service.promote`; what is held stays so."""
+        if flight.key in self.held:
+            flight.demand = True
+        else:
+            super().promote(flight)
+
+    def let_go(self, key: Key, *, whole: bool = True) -> None:
+        """The read may begin; where it is not to be `whole`, beyond the end of its file."""
+        for job in self.held.pop(key, []):
+            if not whole:
+                job.flight.extents = tuple(Extent(e.file, e.offset + (1 << 40), e.length) for e in job.flight.extents)
+            self._demand.append(job)
+        self._work.notify_all()
+
+
+class HeldCore(Core):
+    """A core that remembers what the end of each read has brought about."""
+
+    reading = HeldService
+    reader: HeldService
+
+    def end_read(self, key: Key, *, whole: bool) -> Progress:
+        """Let the read go and sleep until it has landed; raises `WrongState` for a key that is not in flight."""
+        if key not in self.residency.flights:
+            return self.residency.complete(key) if whole else self.residency.fail(key)  # both raise
+        self._progress = Progress(())
+        self.reader.let_go(key, whole=whole)
+        while key in self.residency.flights:
+            self.idle.wait()
+        return self._progress
+
+    def _published(self, key: Key) -> Progress:
+        self._progress = super()._published(key)
+        return self._progress
+
+    def _failed(self, key: Key, error: object) -> Progress:
+        self._progress = super()._failed(key, error)  # type: ignore[arg-type]
+        return self._progress

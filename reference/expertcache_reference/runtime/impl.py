@@ -1,0 +1,212 @@
+"""The runtime as an `--impl`: every read of the examination is a read of a file, every record's bytes are looked at.
+
+The examination asks about models of a few records of a few bytes. Their files are written, full of a pattern, into a
+temporary folder, one for each shape, and go with the process.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from expertcache_reference import cache as plain
+from expertcache_reference.runtime.batches import Batch
+from expertcache_reference.runtime.held import HeldCore
+from expertcache_reference.runtime.runtime import Runtime
+from expertcache_reference.runtime.work import Work
+from expertcache_spec.errors import WrongState
+from expertcache_spec.layout.kinds import packed_layers
+from expertcache_spec.layout.placing import Layout, Shape, written
+from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.residency import Ended, Progress, Selection, Step
+from expertcache_spec.residency.settings import ResetScope
+from expertcache_spec.trace import Event
+
+PROFILE = {
+    **{name: plain.PROFILE[name] for name in ("version", "spec", "replay", "policies", "settings", "budgets")},
+    "name": "expertcache_reference.runtime",
+    "capabilities": ["leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch"],
+}
+
+
+def pattern(key: Key, size: int) -> bytes:
+    """Bytes that say whose they are and where."""
+    return bytes((key.layer * 83 + key.expert * 29 + at * 7 + (at >> 8) * 13 + 1) & 255 for at in range(size))
+
+
+@attrs.frozen(slots=False)
+class PatternStore:
+    """A model whose every byte is known."""
+
+    layout: Layout
+    geometry: Geometry
+    fingerprint: str
+    folder: Path
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="expertcache-")
+
+
+@cache
+def _written(experts: int, sizes: tuple[tuple[int, int], ...]) -> tuple[Layout, Path]:
+    """The files of a model with records of so many bytes by layer."""
+    layout = packed_layers(Shape(experts, {layer: {"gate": size} for layer, size in sizes}))
+    folder = Path(tempfile.mkdtemp(dir=_folder().name))
+    for name, data in written(layout, lambda key: pattern(key, layout.shape.record_bytes(key.layer))).items():
+        (folder / name).write_bytes(data)
+    return layout, folder
+
+
+def store_of(geometry: Geometry, fingerprint: str) -> PatternStore:
+    """The store of a model; its files are written once."""
+    sizes = tuple((layer, geometry.size(layer)) for layer in geometry.routed)
+    layout, folder = _written(geometry.experts, sizes)
+    return PatternStore(layout, geometry, fingerprint, folder)
+
+
+class HeldRuntime(Runtime):
+    """A runtime whose reads begin when they are told to."""
+
+    inside = HeldCore
+    _core: HeldCore
+
+    @property
+    def core(self) -> HeldCore:
+        """Its inside."""
+        return self._core
+
+
+class RuntimeCache:
+    """One cache of the examination. Every answer is the residency machine's, every byte comes through the reader."""
+
+    def __init__(self, config: plain.Config) -> None:
+        self._runtime = HeldRuntime(
+            store_of(config.geometry, config.fingerprint), config.budget, config.policy, config.settings, "sync",
+            workers=1, chunks=1, parameters=config.parameters, future=config.future,
+        )  # fmt: skip
+        self._core, self._geometry = self._runtime.core, config.geometry
+        self._open: dict[int, Work] = {}
+        # Nobody closes a cache of the examination: its thread goes when it does.
+        weakref.finalize(self, _stop, self._core)
+
+    def select(self, event: Event) -> Selection:
+        """Lease and decide; reads wait until `complete` or `fail`."""
+        self._core.reader.holding = True
+        try:
+            work = self._runtime.serve(event, wait=False, ahead=True)
+        finally:
+            self._core.reader.holding = False
+        return self._kept(work)
+
+    def resume(self, ticket: int) -> Selection:
+        """The next wave, after the release of `ticket`."""
+        work = self._open[ticket]
+        self._core.reader.holding = True
+        try:
+            work.resume()
+        finally:
+            self._core.reader.holding = False
+        del self._open[ticket]
+        return self._kept(work)
+
+    def _kept(self, work: Work) -> Selection:
+        self._open[work.wave.ticket] = work
+        return work.wave.selection
+
+    def complete(self, key: Key) -> Progress:
+        """Read the record, to its end."""
+        with self._core.lock:
+            return self._core.end_read(Key(*key), whole=True)
+
+    def fail(self, key: Key) -> Progress:
+        """Read beyond the end of its file."""
+        with self._core.lock:
+            return self._core.end_read(Key(*key), whole=False)
+
+    def release(self, ticket: int) -> Ended:
+        """Look at every byte of the wave, and end its lease."""
+        work = self._open.get(ticket)
+        lease = self._core.residency.leases.get(ticket)
+        if work is None or lease is None or lease.pending:
+            self._core.residency.release(ticket)  # raises
+            raise WrongState("no lease that can end", where=f"ticket {ticket}", cure="release each ticket once")
+        wave = work.wave
+        wave.wait(lambda: not wave.pending)
+        wave.hand_out(Batch(*[tuple(key for key in wave.keys if key not in wave.failed)] * 3))
+        for key in wave.keys:
+            if key not in wave.failed and work.record(key) != pattern(key, self._geometry.size(key.layer)):
+                raise AssertionError(f"wrong bytes of {key}")
+        ended = work.end_wave()
+        if not wave.selection.deferred:
+            del self._open[ticket]
+        return ended
+
+    def step(self, event: Event) -> Step:
+        """Serve the event whole."""
+        selection = first = self.select(event)
+        victims, refused = list(first.victims), list(first.refused)
+        while True:
+            for key in (*selection.joined, *selection.reads):
+                victims += self.complete(key).victims
+            ended = self.release(selection.ticket)
+            victims += ended.victims
+            refused += ended.refused
+            if not selection.deferred:
+                return Step(first.hits, first.misses, tuple(victims), first.bypassed, tuple(refused))
+            selection = self.resume(selection.ticket)
+            victims += selection.victims
+            refused += selection.refused
+
+    def pin(self, key: Key) -> None:
+        """Keep a resident record."""
+        self._runtime.pin(key)
+
+    def unpin(self, key: Key) -> None:
+        """Let it go again."""
+        self._runtime.unpin(key)
+
+    def resize(self, slots: int | None, bytes: int | None) -> dict[str, Any]:  # noqa: A002
+        """Take a new budget."""
+        return {"victims": self._runtime.resize(Budget(slots, bytes))}
+
+    def reset(self, scope: ResetScope) -> None:
+        """Start again, within the scope."""
+        self._runtime.reset(scope)
+
+    def rebind(self, fingerprint: str) -> None:
+        """Serve the model of that fingerprint."""
+        self._runtime.rebind(store_of(self._geometry, fingerprint))
+
+    def seed(self, keys: Iterable[Key], priorities: Sequence[int] = ()) -> dict[str, Any]:
+        """Install profile keys and read them."""
+        seeded = self._runtime.seed(keys, priorities)
+        with self._core.lock:
+            while any(key in self._core.residency.flights for key in seeded.reads):
+                self._core.idle.wait()
+        return {**seeded._asdict(), "installed": seeded.reads}
+
+    def prefetch(self, key: Key) -> dict[str, str]:
+        """Have room for a speculative read, which waits until `complete` or `fail`."""
+        self._core.reader.holding = True
+        try:
+            return {"outcome": self._runtime.prefetch(key)}
+        finally:
+            self._core.reader.holding = False
+
+
+def _stop(core: HeldCore) -> None:
+    with core.lock:
+        core.reader.stop()
+
+
+def open_cache(config: plain.Config) -> RuntimeCache:
+    """A fresh, empty cache."""
+    return RuntimeCache(config)
