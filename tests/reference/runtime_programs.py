@@ -138,7 +138,7 @@ class Program:
     """Streams that serve events side by side, and what else happens meanwhile.
 
     Every stream tries an event until its reads succeed, at most `tries` times. `others` are threads of their own,
-    `before` happens before any of them runs.
+    `before` happens before any of them runs. lines: where the log goes, to be read even after a run that failed.
     """
 
     found: PatternStore
@@ -152,9 +152,10 @@ class Program:
     tries: int = 3
     loose: bool = False
     make: Callable[..., Runtime] = Runtime
+    lines: list[dict[str, Any]] | None = None
 
     def __call__(self, machine: Machine) -> dict[str, Any]:
-        lines: list[dict[str, Any]] = []
+        lines: list[dict[str, Any]] = [] if self.lines is None else self.lines
         seen: list[BaseException] = []
         try:
             runtime = self.make(
