@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from itertools import product
 from pathlib import Path
@@ -19,7 +20,8 @@ from safetensors.numpy import save_file
 from expertcache_reference.stores import KINDS, FileStore, open_store, verify
 from expertcache_reference.stores.names import role
 from expertcache_reference.stores.plans import ALIGNMENTS, plan
-from expertcache_reference.stores.reading import Here, Readable
+from expertcache_reference.system.simulated import Faults, Replay, SimulatedMachine, Simulation
+from expertcache_reference.system.simulated import run as simulate
 from expertcache_spec.layout import broken_laws, packed_layers, record_blocks, stacked_tensors
 from expertcache_spec.layout.files import WrongFile
 from expertcache_spec.model import Geometry, Key
@@ -274,28 +276,41 @@ def test_a_packed_file_may_be_renamed_and_a_packed_folder_moved(tmp_path: Path) 
     assert open_store(tmp_path / "layers.moved" / "manifest.json").kind == "layers"
 
 
-class Interrupted(Here):
-    """A machine on which every read comes in small pieces, and every third is interrupted first."""
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_opens_on_any_machine_through_short_and_interrupted_reads(kind: str, tmp_path: Path) -> None:
+    store = pack(open_store(mlx(tmp_path / "source", weights())), tmp_path / "out", kind)
+    files = {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    faults = Faults(most_per_read=1000, over_limit="refuse", bytes_per_call=77, interrupt_every=3)
 
-    def open(self, path: Path) -> Readable:
-        file, calls = super().open(path), iter(range(10**9))
+    def program(machine: SimulatedMachine) -> str:
+        again = open_store(tmp_path / "out", machine)
+        assert verify(again, machine) == again.fingerprint
+        return again.fingerprint
 
-        class Pieces:
-            size, close = file.size, file.close
-
-            def read_into(self, view: memoryview, offset: int) -> int:
-                if next(calls) % 3 == 2:
-                    raise InterruptedError
-                return file.read_into(view[:1000], offset)
-
-        return Pieces()
+    outcome = simulate(program, Replay(()), Simulation(files, faults=faults))
+    outcome.check()
+    assert outcome.value == store.fingerprint
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_opens_on_any_machine(kind: str, tmp_path: Path) -> None:
-    store = pack(open_store(mlx(tmp_path / "source", weights())), tmp_path / "out", kind)
-    again = open_store(tmp_path / "out", Interrupted())
-    assert verify(again, Interrupted()) == again.fingerprint == store.fingerprint
+def test_a_read_that_fails_while_a_store_is_opened_is_a_typed_error_and_leaves_no_file_open(
+    kind: str, tmp_path: Path
+) -> None:
+    pack(open_store(mlx(tmp_path / "source", weights())), tmp_path / "out", kind)
+    files = {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def program(machine: SimulatedMachine) -> str:
+        try:
+            return open_store(tmp_path / "out", machine).fingerprint
+        except WrongFile as error:
+            return str(error)
+
+    reads = simulate(program, Replay(()), Simulation(files)).reads
+    assert reads >= 3
+    for number in range(1, reads + 1):
+        outcome = simulate(program, Replay(()), Simulation(files, faults=Faults(errors={number: errno.EIO})))
+        outcome.check()
+        assert "cannot be read: Input/output error" in outcome.value
 
 
 sizes = st.integers(1, 40)

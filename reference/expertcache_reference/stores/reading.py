@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from expertcache_reference.system import this_machine
 from expertcache_reference.traces import strictjson
 from expertcache_spec.errors import InvalidTrace
 from expertcache_spec.layout.files import WrongFile
@@ -36,32 +40,27 @@ class Readable(Protocol):
 class Opener(Protocol):
     """What is asked of a machine; a `system.seam.Machine` is one."""
 
+    most_per_read: int
+
     def open(self, path: Path) -> Readable:
         """Open a file for reading; raises `OSError`."""
         ...
 
 
-class _Plain:
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb", buffering=0)
-
-    def size(self) -> int:
-        return self._file.seek(0, 2)
-
-    def read_into(self, view: memoryview, offset: int) -> int:
-        self._file.seek(offset)
-        return self._file.readinto(view) or 0
-
-    def close(self) -> None:
-        self._file.close()
-
-
 class Here:
-    """The files of this process, by plain reads."""
+    """The machine at hand, for regular files alone: a pipe would be waited for, a device has no end."""
+
+    def __init__(self) -> None:
+        self._machine = this_machine()
+        self.most_per_read = self._machine.most_per_read
 
     def open(self, path: Path) -> Readable:
         """As `Opener`."""
-        return _Plain(path)
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+            raise OSError(number, os.strerror(number) if number == errno.EISDIR else "no regular file")
+        return self._machine.open(path)
 
 
 class Opened:
@@ -71,7 +70,7 @@ class Opened:
     """
 
     def __init__(self, path: Path, machine: Opener) -> None:
-        self.path = path
+        self.path, self._most = path, machine.most_per_read
         try:
             self._file = machine.open(path)
         except OSError as error:
@@ -102,7 +101,7 @@ class Opened:
         """Fill the view from `offset` on."""
         done = 0
         while done < len(view):
-            got = self._once(view[done:], offset + done)
+            got = self._once(view[done : done + self._most], offset + done)
             if not got:
                 raise WrongFile(
                     f"ends at byte {offset + done}, wanted {len(view)} bytes from {offset}",
