@@ -15,6 +15,7 @@ from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Oracle
 from expertcache_conformance.features import REFUSALS
 from expertcache_conformance.program import Operation, Program, count, show
+from expertcache_spec.admission import admission
 from expertcache_spec.model import Key
 from expertcache_spec.residency import Residency
 
@@ -48,7 +49,7 @@ class Verdict(NamedTuple):
     @property
     def indirect(self) -> bool:
         """Whether something else may have brought the difference about: an operation before, the kind of budget."""
-        return self.of_policy or self.rule in INDIRECT
+        return self.of_policy or self.rule in INDIRECT or self.rule.startswith("XC-ADMIT")
 
 
 def diagnose(program: Program, expected: Answer, got: Answer) -> Verdict:
@@ -208,6 +209,8 @@ def _room(case: Case) -> Verdict | None:
     if after_step and part.bytes is not None and taken > part.bytes:
         return Verdict(rule, f"{count(taken, 'byte')} held where {part.bytes} fit")
     if got.victims > expected.victims and got.misses == expected.misses and got.refused == expected.refused:
+        if expected.refused:
+            return Verdict("XC-ADMIT-001", "a record is declined, and a resident leaves for it all the same")
         return Verdict("XC-RES-008", f"{count(len(got.victims), 'victim')} where room needs {len(expected.victims)}")
     return None
 
@@ -215,6 +218,8 @@ def _room(case: Case) -> Verdict | None:
 def _kept(case: Case) -> Verdict | None:
     """What is bypassed, refused or joined otherwise."""
     expected, got, config = case.expected, case.got, case.program.config
+    if expected.refused & got.bypassed:
+        return Verdict("XC-ADMIT-002", "what admission declines is a miss that is refused, and not bypassed")
     if expected.bypassed != got.bypassed:
         if config.budget.is_zero:
             return Verdict("XC-RES-014", "nothing can be kept at capacity 0")
@@ -229,9 +234,15 @@ def _kept(case: Case) -> Verdict | None:
     if expected.refused != got.refused:
         if case.settings.room == "retain":
             return _of_policy(case)
-        refusable = case.settings.admission == "refusable"
-        return Verdict("XC-EVICT-051" if refusable else "XC-RES-028", "what is not kept differs")
+        return _of_admission(case, "what is not kept differs")
     return None
+
+
+def _of_admission(case: Case, note: str) -> Verdict:
+    """What the declared admission says of a miss."""
+    card, _ = admission(case.settings.admission)
+    optimum = card.needs and card_of(case.program.config.policy).offline
+    return Verdict("XC-EVICT-051" if optimum else card.rule, f"admission {case.settings.admission}: {note}")
 
 
 def _of_policy(case: Case) -> Verdict:

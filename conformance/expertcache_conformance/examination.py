@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -23,6 +24,7 @@ from expertcache_conformance.program import Program, steps
 from expertcache_conformance.questions import Finding, Question, answered
 from expertcache_conformance.questions import shorten as simplify
 from expertcache_conformance.scenarios import Scenario
+from expertcache_spec.admission import ADMISSIONS, admission
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.residency.settings import SETTINGS, Settings
@@ -164,6 +166,36 @@ class Examination:
             if told >= TELLING:
                 return config
         raise NotClaimed(f"{setting} {value} with a policy to which it makes a difference")
+
+    def admitting(self, name: str, scenario: Scenario, **shape: Any) -> list[Config]:
+        """A configuration for each claimed set of parameters of an admission, under the rooms that it is defined for.
+
+        The policy is the first claimed one under which the admission makes a difference to admission `always`, on the
+        scenario's seeded programs; where there is none, that set of parameters is left out. Raises `NotClaimed` when
+        nothing is left.
+        """
+        profile, card = self.implementation.profile, ADMISSIONS[name]
+        claimed = [value for value in profile.values("admission") if admission(value)[0] is card]
+        if not claimed:
+            raise NotClaimed(f"admission {name}")
+        rooms = [room for room in card.rooms if room in profile.values("room")]
+        found = [self._telling_admission(value, room, scenario, shape) for value in claimed for room in rooms]
+        configs = [config for config in found if config is not None]
+        if not configs:
+            raise NotClaimed(f"admission {name} with a policy and a room to which it makes a difference")
+        return configs
+
+    def _telling_admission(self, value: str, room: str, scenario: Scenario, shape: Mapping[str, Any]) -> Config | None:
+        for policy in self.implementation.profile.claims:
+            if admission(value)[0].needs and not card_of(policy).can_refuse:
+                continue
+            config = self.config(policy, admission=value, room=room, **shape)
+            plain = _changed(config.settings, "admission", "always")
+            programs = seeded(scenario, config, VOLUME // 4)
+            told = (1 for each in programs if _outcome(each, config.settings) != _outcome(each, plain))
+            if len(list(islice(told, TELLING))) == TELLING:
+                return config
+        return None
 
     def for_policy(self, program: Program) -> Program:
         """The program under the policy that is examined by itself; under its own policy for an implementation."""

@@ -14,6 +14,7 @@ from expertcache_conformance.adapters import Config, Implementation
 from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, oracle_of, subject_of
 from expertcache_conformance.program import Program, steps
 from expertcache_conformance.suspects import claim, corpus
+from expertcache_spec.admission import admission
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.trace import Event
 
@@ -28,6 +29,10 @@ OF_FEATURE = {
     "pin": "XC-RES-018",
 }
 """Operation to the rule that is broken when it is what makes the difference, the particular before the general."""
+
+
+OF_ADMISSION = {"reset": "XC-ADMIT-012", "seed": "XC-ADMIT-010", "prefetch": "XC-ADMIT-010"}
+"""The same where an admission is declared that keeps books of its own."""
 
 
 REFUSALS = {
@@ -77,6 +82,18 @@ def _is_taken_for(other: Key, key: Key, config: Config, implementation: Implemen
         return False
 
 
+def of_admission(program: Program, implementation: Implementation) -> str | None:
+    """The rule of the declared admission, where the implementation is right without one; None otherwise."""
+    chosen = program.config.settings.admission
+    if chosen == "always" or "always" not in implementation.profile.values("admission"):
+        return None
+    settings = attrs.evolve(program.config.settings, admission="always")
+    plain = attrs.evolve(program, config=attrs.evolve(program.config, settings=settings))
+    if not right_on_plain_passes(implementation, plain.config) or not agrees(plain, implementation):
+        return None
+    return admission(chosen)[0].rule
+
+
 def _operations(program: Program) -> Iterator[tuple[str, Program]]:
     """For each kind of operation beside serving events, the program without it."""
     present = {operation.op for operation in program.operations}
@@ -86,7 +103,8 @@ def _operations(program: Program) -> Iterator[tuple[str, Program]]:
         else:
             dropped = ("pin", "unpin") if kind == "pin" else (kind,)
             kept = [o for o in program.operations if o.op not in dropped]
-        yield OF_FEATURE[kind], attrs.evolve(program, operations=tuple(kept))
+        ruled = OF_FEATURE if program.config.settings.admission == "always" else {**OF_FEATURE, **OF_ADMISSION}
+        yield ruled[kind], attrs.evolve(program, operations=tuple(kept))
 
 
 def _refusals(program: Program) -> Iterator[tuple[str, Program]]:

@@ -124,6 +124,8 @@ def _name(
         rule, note = "XC-MODEL-001", f"{note}; a fresh cache takes one layer's record for another's"
     elif verdict.indirect and (feature := features.blame(witness, implementation)) is not None:
         rule = feature
+    elif verdict.indirect and not rule.startswith("XC-ADMIT"):
+        rule = features.of_admission(witness, implementation) or rule
     return rule, witness, expected, got, note
 
 

@@ -22,6 +22,7 @@ MODULES = (
     "test_budgets",
     "test_residency",
     "test_eviction",
+    "test_admission",
     "test_chunks",
     "test_layouts",
     "test_schedules",

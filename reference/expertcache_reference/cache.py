@@ -26,7 +26,12 @@ PROFILE = {
     "spec": SPEC_VERSION,
     "replay": "event",
     "policies": list(POLICIES),
-    "settings": {name: list(values) for name, values in SETTINGS.items()},
+    "settings": {
+        **{name: list(values) for name, values in SETTINGS.items()},
+        "admission": [
+            *SETTINGS["admission"], "sightings:n=3:again=2", "hysteresis:margin=1:halve=8", "cold-slots:idle=2",
+        ],
+    },
     "budgets": ["slots", "bytes"],
     "capabilities": [
         "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch",

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 
 from expertcache_conformance.adapters import Implementation, parse_profile
-from expertcache_conformance.adapters.protocol import Config
+from expertcache_conformance.adapters.protocol import Config, InvalidProfile
+from expertcache_conformance.examination import Examination, NotClaimed, RulesBroken
+from expertcache_conformance.hunt import seeded
 from expertcache_conformance.judge import judge
 from expertcache_conformance.miniatures import MINIATURES
 from expertcache_conformance.program import Program, steps
+from expertcache_conformance.scenarios import pressure
+from expertcache_spec.admission import ADMISSIONS
 from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.trace import Event
 
@@ -59,3 +64,38 @@ def test_a_phantom_hit_without_aliasing_keeps_its_name() -> None:
     found = judge(program, under("budget_without_effect"))
     assert found is not None
     assert found.rule == "XC-RES-003"
+
+
+@pytest.mark.rule("XC-ADMIT-011")
+def test_an_admission_is_claimed_with_its_parameters_in_any_spelling() -> None:
+    claimed = {
+        "policies": ["lru"],
+        "name": "mine",
+        "settings": {"admission": ["sightings:again=3:n=3", "sightings:n=2"]},
+    }
+    assert parse_profile(claimed).values("admission") == ("sightings:n=3:again=3", "sightings")
+    assert parse_profile({"policies": ["lru"], "name": "mine"}).values("admission") == ("always",)
+    for wrong in ("sightings:n=0", "sighting", "sightings:m=3", 3):
+        with pytest.raises(InvalidProfile, match=str(wrong).partition(":")[0]):
+            parse_profile({**claimed, "settings": {"admission": [wrong]}})
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("sightings_outlive_the_record", "XC-ADMIT-004"), ("swaps_without_a_margin", "XC-ADMIT-005"),
+     ("evicts_for_what_it_declines", "XC-ADMIT-001")],
+)  # fmt: skip
+def test_a_wrong_admission_is_named_by_its_own_rule(name: str, rule: str) -> None:
+    exam = Examination(under(name))
+    configs = [c for card in ADMISSIONS for c in claimed_of(exam, card)]
+    with pytest.raises(RulesBroken) as broken:
+        exam.exhaust(program for config in configs for program in seeded(pressure, config, 40))
+    assert {violation.rule for violation in broken.value.violations} == {rule}
+
+
+def claimed_of(exam: Examination, name: str) -> list[Config]:
+    """The configurations of a claimed admission."""
+    try:
+        return exam.admitting(name, pressure, slots=4, layers=1, experts=9, top_k=2)
+    except NotClaimed:
+        return []

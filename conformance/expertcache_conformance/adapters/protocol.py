@@ -29,6 +29,8 @@ import attrs
 
 from expertcache_conformance.adapters.claims import Parameters, split
 from expertcache_conformance.adapters.planning import DISCIPLINES, LAYOUTS, PLANNING
+from expertcache_spec.admission.naming import spelled
+from expertcache_spec.errors import UnknownName
 from expertcache_spec.eviction import Value
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency.settings import SETTINGS, Settings
@@ -145,9 +147,10 @@ class Profile:
     names of `expertcache_spec.eviction.POLICIES`, with parameters that are not the defaults as `lfu-aged:every=64`, or
     cards of one's own as `module:ATTRIBUTE`; a policy with several sets of parameters is named once for each; none for
     a planner alone. settings:
-    for each setting the values supported; a setting left out means its first value in
-    `expertcache_spec.residency.SETTINGS`. budgets: slots, bytes. capabilities: names of `CAPABILITIES`. victims: False
-    for a cache that cannot say what it evicted; only hits are compared then. limits: numbers named in `LIMITS`.
+    for each setting the values supported, an admission with parameters that are not the defaults as `sightings:n=3`; a
+    setting left out means its first value in `expertcache_spec.residency.SETTINGS`. budgets: slots, bytes.
+    capabilities: names of `CAPABILITIES`. victims: False for a cache that cannot say what it evicted; only hits are
+    compared then. limits: numbers named in `LIMITS`.
     layouts, disciplines: the kinds that the capabilities `layout`, `schedule` and `evaluator` are claimed for.
     """
 
@@ -191,6 +194,8 @@ def parse_profile(raw: Any) -> Profile:
             fields[name] = ()
     try:
         settings = {name: tuple(values) for name, values in dict(fields.get("settings", {})).items()}
+        settings["admission"], unread = _admissions(settings.get("admission", SETTINGS["admission"][:1]))
+        wrong += unread
         lists = {name: tuple(fields[name]) for name in LISTS if name in fields}
         profile = Profile(**{**fields, **lists, "settings": settings})
     except (TypeError, ValueError) as error:
@@ -203,7 +208,7 @@ def parse_profile(raw: Any) -> Profile:
     wrong += _wrong_limits(profile.limits)
     wrong += _unknown("setting", profile.settings, SETTINGS)
     for name, values in profile.settings.items():
-        wrong += _unknown(name, values, SETTINGS.get(name, values))
+        wrong += [] if name == "admission" else _unknown(name, values, SETTINGS.get(name, values))
         wrong += [] if values else [f"setting {name} lists no value"]
     if profile.replay not in ("event", "sequential"):
         wrong.append(f"replay {profile.replay!r} is neither event nor sequential")
@@ -215,6 +220,17 @@ def parse_profile(raw: Any) -> Profile:
     if wrong:
         raise InvalidProfile("; ".join(wrong))
     return profile
+
+
+def _admissions(values: Iterable[Any]) -> tuple[tuple[str, ...], list[str]]:
+    """Each claimed admission in its one spelling, as `Settings` has it; and what cannot be read."""
+    found, wrong = [], []
+    for value in values:
+        try:
+            found.append(spelled(value))
+        except UnknownName as error:
+            wrong.append(str(error))
+    return tuple(found), wrong
 
 
 def _wrong_limits(limits: Any) -> list[str]:

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from expertcache_conformance.miniatures import wrong_estimates, wrong_policies, wrong_queues  # noqa: F401 - MINIATURES
+from expertcache_conformance.miniatures import (  # noqa: F401 - MINIATURES
+    wrong_admissions,
+    wrong_estimates,
+    wrong_policies,
+    wrong_queues,
+)
 from expertcache_conformance.miniatures.odd import ODDITIES
 from expertcache_conformance.miniatures.planners import ODD_PLANNERS, PLANNERS, Planner
 from expertcache_conformance.miniatures.subject import Miniature

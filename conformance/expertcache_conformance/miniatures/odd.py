@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from expertcache_conformance.adapters.protocol import Config
+from expertcache_conformance.miniatures.admitting import Hotter, Sighted
 from expertcache_conformance.miniatures.counts import LazyAging
 from expertcache_conformance.miniatures.ghosts import FourLists
 from expertcache_conformance.miniatures.plain import PlainCache
@@ -96,6 +97,14 @@ ODDITIES = [
     Miniature("lazy_aging", "Aged counts that are never halved: requests grow dearer instead, in exact fractions.",
               "exponential weights of stream algorithms", frozenset(), LazyAging,
               {"policies": ["lfu-aged:every=2:places=64"]}),
+    Miniature("sighted_cache", "LRU that keeps a record at its third sighting, and counts them in a Counter.",
+              "turboquant", frozenset(), Sighted,
+              {"policies": ["lru"], "settings": {"admission": ["sightings:n=3", "sightings:n=2:again=3"]},
+               "capabilities": ["reset"]}),
+    Miniature("hotter_cache", "LRU with a margin, by requests that are counted for the policy anyhow.", "colibri",
+              frozenset(), Hotter,
+              {"policies": ["lru"], "settings": {"admission": ["hysteresis", "hysteresis:margin=0"]},
+               "capabilities": ["reset"]}),
     Miniature("four_lists", "ARC with its four lists as the paper has them.", "Megiddo, Modha 2003", frozenset(),
               FourLists, {"policies": ["arc"]}),
 ]  # fmt: skip
