@@ -26,6 +26,7 @@ class Apple:
         self.classes: dict[str, tuple[int, int]] = {}
         self.pages: list[int] = []
         self.asked: list[tuple[int, int]] = []
+        self.synced: list[tuple[int, int, int]] = []
         self.refuses = False
         self.usage = struct.pack("=16s18Q", b"uuid of the task", *range(101, 119))
 
@@ -48,6 +49,10 @@ class Apple:
         ctypes.memmove(vector, bytes(self.pages), len(self.pages))
         return 0
 
+    def msync(self, address: int, length: int, flags: int) -> int:
+        self.synced.append((address, length, flags))
+        return -1 if self.refuses else 0
+
     def proc_pid_rusage(self, process: int, flavour: int, buffer: ctypes.Array[ctypes.c_char]) -> int:
         assert (process, flavour) == (os.getpid(), 2)
         if self.refuses:
@@ -60,7 +65,9 @@ class Apple:
         return errno.EPERM if self.refuses else 0
 
     def calls(self) -> Calls:
-        return Calls(self.preadv, self.fcntl, self.mincore, self.proc_pid_rusage, self.pthread_set_qos_class_self_np)
+        return Calls(
+            self.preadv, self.fcntl, self.mincore, self.msync, self.proc_pid_rusage, self.pthread_set_qos_class_self_np
+        )  # fmt: skip
 
 
 @pytest.fixture
@@ -129,6 +136,12 @@ def test_a_mapping_is_advised_through_its_file(apple: Apple, machine: DarwinMach
     assert apple.commands == [(44, darwin.RADVISORY.pack(16_384, 16_384))]
     assert mapping.advise(0, 16_384, "random")
     assert len(apple.commands) == 1
+    assert mapping.advise(0, 1, "dont-need")
+    assert mapping.advise(16_385, 16_384, "dont-need")
+    (whole, *first), (begin, *second) = apple.synced
+    assert (first, second, begin - whole) == ([1, 2], [16_385, 2], 16_384)
+    apple.refuses = True
+    assert not mapping.advise(0, 1, "dont-need")
     mapping.close()
     file.close()
 

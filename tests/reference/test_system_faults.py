@@ -165,6 +165,9 @@ def test_one_byte_comes_wrong_past_the_cache_alone(tmp_path: Path) -> None:
 def test_what_there_is_no_way_to_ask_says_so(real: bool, tmp_path: Path) -> None:
     with faulty(real, tmp_path, advice=False, uncached=False) as (file, _):
         assert not file.advise(0, 10, "will-need")
+        mapping = file.map()
+        assert not mapping.advise(0, 10, "will-need")
+        mapping.close()
         assert not file.uncached(True)
         assert file.uncached(False)
 

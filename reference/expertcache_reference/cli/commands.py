@@ -11,6 +11,7 @@ from expertcache_reference.cli.check import check
 from expertcache_reference.cli.compare import compare
 from expertcache_reference.cli.failures import Commands
 from expertcache_reference.cli.identify import identify_command
+from expertcache_reference.cli.io import io_command
 from expertcache_reference.cli.pack import pack_command
 from expertcache_reference.cli.policies import policies
 from expertcache_reference.cli.replay import replay
@@ -40,6 +41,7 @@ app.command()(policies)
 app.command()(study)
 app.command("identify")(identify_command)
 app.command("pack")(pack_command)
+app.command("io")(io_command)
 traces.command()(info)
 traces.command()(validate)
 traces.command()(convert)

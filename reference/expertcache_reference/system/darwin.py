@@ -21,6 +21,7 @@ from expertcache_reference.system.seam import Advice, Quality
 MOST = 2**31 - 1
 """INT_MAX: a read that asks for more, or whose views do in sum, is EINVAL (openzim/libzim#1053, ziglang/zig#25827)."""
 F_RDADVISE, F_NOCACHE = 44, 48
+MS_INVALIDATE = 2
 RADVISORY = struct.Struct("=qi4x")
 """struct radvisory: off_t ra_offset, int ra_count, and what the compiler pads to 16 bytes."""
 RUSAGE_INFO_V2, RUSAGE_INFO_V2_SIZE, DISKIO_BYTESREAD = 2, 160, 144
@@ -32,13 +33,15 @@ QOS_CLASS: dict[Quality, int] = {"demand": 0x19, "background": 0x11}
 class Calls(NamedTuple):
     """What of the system this module calls beyond POSIX; each answers 0 for success but for the first two.
 
-    preadv: as `os.preadv`. fcntl: as `fcntl.fcntl`. mincore: address, length, address of a byte a page.
+    preadv: as `os.preadv`. fcntl: as `fcntl.fcntl`. mincore: address, length, address of a byte a page. msync:
+    address, length, flags.
     proc_pid_rusage: process, flavour, a buffer. pthread_set_qos_class_self_np: class, priority within it.
     """
 
     preadv: Callable[[int, list[memoryview], int], int]
     fcntl: Callable[[int, int, int | bytes], object]
     mincore: Callable[[int, int, int], int]
+    msync: Callable[[int, int, int], int]
     proc_pid_rusage: Callable[[int, int, ctypes.Array[ctypes.c_char]], int]
     pthread_set_qos_class_self_np: Callable[[int, int], int]
 
@@ -47,23 +50,31 @@ def system_calls() -> Calls:
     """Those of libSystem. Raises `AttributeError` where this is no Darwin."""
     system = ctypes.CDLL(None, use_errno=True)
     system.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    system.msync.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     system.proc_pid_rusage.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
     system.pthread_set_qos_class_self_np.argtypes = (ctypes.c_uint, ctypes.c_int)
-    own = (system.mincore, system.proc_pid_rusage, system.pthread_set_qos_class_self_np)
+    own = (system.mincore, system.msync, system.proc_pid_rusage, system.pthread_set_qos_class_self_np)
     return Calls(os.preadv, cast(Callable[[int, int, int | bytes], object], fcntl.fcntl), *own)
 
 
 class DarwinMapping(PosixMapping):
-    """A mapping that advises through the file: madvise is suspected of SIGBUS there (erigontech/erigon#23867)."""
+    """A mapping that advises by other means than madvise.
 
-    def __init__(self, file: DarwinFile, page: int, mincore: Mincore) -> None:
+    Its will-need is suspected of SIGBUS (erigontech/erigon#23867), and its dont-need drops no page of a file, as msync
+    does (axboe/fio#1883).
+    """
+
+    def __init__(self, file: DarwinFile, page: int, mincore: Mincore, calls: Calls) -> None:
         super().__init__(file.descriptor, file.name, page, mincore)
-        self._file = file
+        self._file, self._msync = file, calls.msync
 
     def advise(self, offset: int, length: int, advice: Advice) -> bool:
         """As `seam.Mapping.advise`; while the file is open."""
         if advice == "will-need":
             return self._file.advise(offset, length, advice)
+        if advice == "dont-need":
+            begin, size = self._pages(offset, length)
+            return not size or self._msync(self._address + begin, size, MS_INVALIDATE) == 0
         return super().advise(offset, length, advice)
 
 
@@ -99,7 +110,7 @@ class DarwinFile(PosixFile):
 
     def map(self) -> DarwinMapping:
         """As `seam.File.map`; the lowest bit of mincore is MINCORE_INCORE, and tells the truth to everybody."""
-        return DarwinMapping(self, self._page, mincore_by(self._calls.mincore, self._page))
+        return DarwinMapping(self, self._page, mincore_by(self._calls.mincore, self._page), self._calls)
 
 
 class DarwinMachine(PosixMachine[DarwinFile]):

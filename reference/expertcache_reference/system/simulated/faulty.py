@@ -84,13 +84,12 @@ class FaultyFile:
 
     def map(self) -> seam.Mapping:
         """As `seam.File.map`."""
-        inner = self._inner.map()
-        if self.name not in self._injector.cut:
-            return inner
-        memory = bytearray(inner.view)
-        self._injector.cut[self.name].append(memory)
-        self._injector.size(self.name, 0)
-        return CutMapping(inner, memory)
+        memory, inner = None, self._inner.map()
+        if self.name in self._injector.cut:
+            memory = bytearray(inner.view)
+            self._injector.cut[self.name].append(memory)
+            self._injector.size(self.name, 0)
+        return FaultyMapping(inner, self._injector.faults.advice, memory)
 
     def close(self) -> None:
         """As `seam.File.close`."""
@@ -98,22 +97,27 @@ class FaultyFile:
         self._injector.open_files -= 1
 
 
-class CutMapping:
-    """A mapping of a file that is to be cut off; what lies beyond reads as `BEYOND`."""
+class FaultyMapping:
+    """A mapping with faults; of a file that is to be cut off it has `memory` of its own, which shows `BEYOND`."""
 
-    def __init__(self, inner: seam.Mapping, memory: bytearray) -> None:
-        self._inner, self._memory = inner, memory
-        self.advise, self.resident = inner.advise, inner.resident
+    def __init__(self, inner: seam.Mapping, advice: bool, memory: bytearray | None) -> None:
+        self._inner, self._advice, self._memory = inner, advice, memory
+        self.resident = inner.resident
 
     @property
     def view(self) -> memoryview:
         """As `seam.Mapping.view`."""
-        return memoryview(self._memory).toreadonly()
+        return self._inner.view if self._memory is None else memoryview(self._memory).toreadonly()
+
+    def advise(self, offset: int, length: int, advice: Advice) -> bool:
+        """As `seam.Mapping.advise`."""
+        return self._advice and self._inner.advise(offset, length, advice)
 
     def close(self) -> None:
         """As `seam.Mapping.close`."""
-        self._memory.append(0)  # raises BufferError while somebody looks
-        self._memory.pop()
+        if self._memory is not None:
+            self._memory.append(0)  # raises BufferError while somebody looks
+            self._memory.pop()
         self._inner.close()
 
 
