@@ -94,8 +94,7 @@ class RuntimeCache:
         )  # fmt: skip
         self._core, self._geometry = self._runtime.core, config.geometry
         self._open: dict[int, Work] = {}
-        # Nobody closes a cache of the examination: its thread goes when it does.
-        weakref.finalize(self, _stop, self._core)
+        weakref.finalize(self, self._runtime.close)  # nobody closes a cache of the examination
 
     def select(self, event: Event) -> Selection:
         """Lease and decide; reads wait until `complete` or `fail`."""
@@ -200,11 +199,6 @@ class RuntimeCache:
             return {"outcome": self._runtime.prefetch(key)}
         finally:
             self._core.reader.holding = False
-
-
-def _stop(core: HeldCore) -> None:
-    with core.lock:
-        core.reader.stop()
 
 
 def open_cache(config: plain.Config) -> RuntimeCache:
