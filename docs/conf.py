@@ -38,7 +38,7 @@ suppress_warnings = ["ref.python"]  # short names that several modules have: any
 # The build needs no network, so nothing outside the project can be linked: these are the packages that signatures name.
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|typing|pathlib|types|enum|io|argparse|os|abc)(\..*)?"),
-    ("py:class", r"Stage|Needs|Kind"),  # aliases of literals
+    ("py:class", r"Stage|Needs|Kind|Temperature"),  # aliases of literals
     ("py:.*", r"(attrs?|icontract|numpy|sortedcontainers|typer|rich|pytest|hypothesis|jsonschema)(\..*)?"),
 ]
 
