@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import attrs
@@ -77,26 +78,35 @@ def joined(extents: Iterable[Extent]) -> tuple[Extent, ...]:
     return tuple(found)
 
 
-def flight_of(request: Request, demand: bool, page: int) -> Flight:
-    """The flight of a request, cut into jobs; raises `InvalidModel` where extents or stages do not make the record."""
-    size = sum(extent.length for extent in request.extents)
-    stages = request.stages or ((Chunk(0, size),),)
+@lru_cache(maxsize=1024)
+def _cut(size: int, stages: tuple[tuple[Chunk, ...], ...], chunks: int, page: int) -> tuple[tuple[Chunk, ...], ...]:
+    """The chunks of a record by stage; () where the stages do not make it. Records of a layer are all cut alike."""
     runs = sorted(run for stage in stages for run in stage)
     ends = [0, *(run.offset + run.length for run in runs)]
-    if size > len(request.into) or [run.offset for run in runs] != ends[:-1] or ends[-1] != size:
+    if [run.offset for run in runs] != ends[:-1] or ends[-1] != size:
+        return ()
+    return tuple(
+        tuple(
+            Chunk(run.offset + chunk.offset, chunk.length)
+            for run in stage
+            for chunk in chunk_plan(run.length, chunks, page)
+        )
+        for stage in stages
+    )
+
+
+def flight_of(request: Request, demand: bool, page: int) -> Flight:
+    """The flight of a request, cut into jobs; raises `InvalidModel` where extents or stages do not make the record."""
+    size = sum([extent.length for extent in request.extents])
+    stages = tuple(map(tuple, request.stages)) or ((Chunk(0, size),),)
+    cut = _cut(size, stages, request.chunks, page)
+    if size > len(request.into) or not cut:
         raise InvalidModel(
-            f"extents of {size} bytes, stages of {ends[-1]}, room for {len(request.into)}",
+            f"extents of {size} bytes in stages {stages}, room for {len(request.into)}",
             where=f"read of {request.key}",
             cure="give extents and stages of every byte once, and memory for all of them",
         )
     flight = Flight(request.key, joined(request.extents), request.into, demand)
-    flight.jobs = tuple(
-        tuple(
-            Job(flight, number, Chunk(run.offset + chunk.offset, chunk.length))
-            for run in stage
-            for chunk in chunk_plan(run.length, request.chunks, page)
-        )
-        for number, stage in enumerate(stages)
-    )
+    flight.jobs = tuple([tuple([Job(flight, at, chunk) for chunk in stage]) for at, stage in enumerate(cut)])
     flight.left = [len(jobs) for jobs in flight.jobs]
     return flight
