@@ -180,6 +180,8 @@ def test_opens_memory_and_threads_run_out(real: bool, tmp_path: Path) -> None:
         path = Path(file.name)
         with pytest.raises(PermissionError):
             machine.open(path)
+        with pytest.raises(FileNotFoundError):
+            machine.open(path.with_name("nothing"))
         second = machine.open(path)
         with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
             machine.open(path)
@@ -359,3 +361,22 @@ def test_a_lost_thread_start_leaves_the_run_whole() -> None:
     assert (found.complete, found.failure) == (True, None)
     with pytest.raises(RunFailed, match="AssertionError"):
         exhaust(program).check()
+
+
+def test_over_a_real_machine_each_numbered_read_fails_once_whoever_makes_it(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(DATA)
+    numbers = range(1, 4001, 7)
+    machine = FaultyMachine(this_machine(), Faults(errors=dict.fromkeys(numbers, errno.EIO)))
+    file, failures = machine.open(tmp_path / "data"), [0] * 4
+
+    def work(which: int) -> None:
+        memory = machine.memory(16)
+        for _ in range(1000):
+            try:
+                file.read_into(memory, 0)
+            except OSError:
+                failures[which] += 1
+
+    joined([machine.spawn(str(n), lambda n=n: work(n)) for n in range(4)])  # type: ignore[misc]
+    file.close()
+    assert (sum(failures), machine.injector.reads) == (len(numbers), 4000)

@@ -80,7 +80,9 @@ class LinuxFile(PosixFile):
     def _sees(self) -> Mincore | None:
         """Since 5.2 mincore calls every page resident to who neither owns the file nor may write it (vmtouch#78)."""
         owns = os.fstat(self.descriptor).st_uid == os.geteuid()
-        writes = os.access(f"/proc/self/fd/{self.descriptor}", os.W_OK, effective_ids=True)
+        writes = os.access(
+            f"/proc/self/fd/{self.descriptor}", os.W_OK, effective_ids=os.access in os.supports_effective_ids
+        )
         return mincore_by(libc_mincore, self._page) if owns or writes else None
 
 

@@ -92,7 +92,10 @@ class File(Protocol):
         ...
 
     def readv_into(self, views: list[memoryview], offset: int) -> int:
-        """One request into several views, filled in order; as `read_into`, the limit on their sum."""
+        """One request into several views, filled in order; as `read_into`, the limit on their sum.
+
+        Of more views than the system takes in one request (1024 on Linux and Darwin) it fills the first.
+        """
         ...
 
     def read_warm(self, view: memoryview, offset: int) -> int | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Mapping as Map
-from itertools import count
 from typing import Literal
 
 import attrs
@@ -25,7 +25,7 @@ class Faults:
     (number of a call of any kind, size): from that call on the file is that long. flip: the name of a file to the byte
     that comes wrong in uncached reads. open_errors: the number of an open to its errno. most_open: descriptors.
     most_memory: bytes. most_threads: ever started. advice: whether there is a way to advise. uncached: whether there
-    is a way past the page cache. spurious_every: each n-th wait returns without cause.
+    is a way past the page cache. spurious_every: each n-th wait returns without cause, on a simulated machine alone.
     """
 
     most_per_read: int = 0x7FFFF000
@@ -50,47 +50,58 @@ DARWIN = Faults(most_per_read=2**31 - 1, over_limit="refuse")
 
 
 class Injector:
-    """The faults of one run and what has been counted of it."""
+    """The faults of one run and what has been counted of it; over a real machine, by many threads at once."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
-        self._reads, self._calls, self._opens = count(1), count(1), count(1)
         self.reads = self.calls = self.opens = self.open_files = self.memory = self.threads = 0
         self.cut: dict[str, list[bytearray]] = {name: [] for name in faults.cut}
+        self._counting = threading.Lock()  # real, never held across a call of the seam: no decision of a schedule
 
     def opening(self, name: str) -> None:
-        """Raises `OSError` where this open fails."""
-        self.opens = next(self._opens)
-        number = self.faults.open_errors.get(self.opens)
-        if self.faults.most_open is not None and self.open_files >= self.faults.most_open:
-            number = errno.EMFILE
-        if number is not None:
-            raise OSError(number, os.strerror(number), name)
+        """Raises `OSError` where this open fails; else the file is open until `closed`."""
+        with self._counting:
+            self.opens += 1
+            number = self.faults.open_errors.get(self.opens)
+            if self.faults.most_open is not None and self.open_files >= self.faults.most_open:
+                number = errno.EMFILE
+            if number is not None:
+                raise OSError(number, os.strerror(number), name)
+            self.open_files += 1
+
+    def closed(self) -> None:
+        """A file is open no more."""
+        with self._counting:
+            self.open_files -= 1
 
     def remembering(self, size: int) -> None:
         """Raises `OSError` where there is no such memory left."""
-        if self.faults.most_memory is not None and self.memory + size > self.faults.most_memory:
-            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-        self.memory += size
+        with self._counting:
+            if self.faults.most_memory is not None and self.memory + size > self.faults.most_memory:
+                raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+            self.memory += size
 
     def spawning(self) -> None:
         """Raises `RuntimeError`, as Python does, where no thread can be started."""
-        if self.faults.most_threads is not None and self.threads >= self.faults.most_threads:
-            raise RuntimeError("can't start new thread")
-        self.threads += 1
+        with self._counting:
+            if self.faults.most_threads is not None and self.threads >= self.faults.most_threads:
+                raise RuntimeError("can't start new thread")
+            self.threads += 1
 
     def size(self, name: str, size: int) -> int:
         """The size of a file at this call, which it counts."""
-        self.calls = next(self._calls)
-        at, least = self.faults.cut.get(name, (0, 0))
-        if not at or self.calls < at:
-            return size
-        for memory in self.cut[name]:
-            memory[least:] = bytes([BEYOND]) * (len(memory) - least)
-        return min(size, least)
+        with self._counting:
+            self.calls += 1
+            at, least = self.faults.cut.get(name, (0, 0))
+            if not at or self.calls < at:
+                return size
+            for memory in self.cut[name]:
+                memory[least:] = bytes([BEYOND]) * (len(memory) - least)
+            return min(size, least)
 
     def interruption(self) -> int | None:
         """The errno of this read, which it counts; EINTR before a byte came."""
-        self.reads = next(self._reads)
-        every = self.faults.interrupt_every
-        return errno.EINTR if every and self.reads % every == 0 else self.faults.errors.get(self.reads)
+        with self._counting:
+            self.reads += 1
+            every = self.faults.interrupt_every
+            return errno.EINTR if every and self.reads % every == 0 else self.faults.errors.get(self.reads)

@@ -27,7 +27,6 @@ class FaultyFile:
 
     def __init__(self, inner: seam.File, injector: Injector) -> None:
         self._inner, self._injector, self._past = inner, injector, False
-        injector.open_files += 1
 
     @property
     def name(self) -> str:
@@ -94,7 +93,7 @@ class FaultyFile:
     def close(self) -> None:
         """As `seam.File.close`."""
         self._inner.close()
-        self._injector.open_files -= 1
+        self._injector.closed()
 
 
 class FaultyMapping:
@@ -132,7 +131,11 @@ class FaultyMachine:
     def open(self, path: Path) -> seam.File:
         """As `seam.Machine.open`."""
         self.injector.opening(str(path))
-        return FaultyFile(self._inner.open(path), self.injector)
+        try:
+            return FaultyFile(self._inner.open(path), self.injector)
+        except OSError:
+            self.injector.closed()
+            raise
 
     def memory(self, size: int) -> memoryview:
         """As `seam.Machine.memory`."""

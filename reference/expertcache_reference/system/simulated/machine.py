@@ -75,6 +75,7 @@ class SimulatedMachine:
         self.injector.opening(str(path))
         data = self._simulation.files.get(str(path))
         if data is None:
+            self.injector.closed()
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         return FaultyFile(SimulatedFile(str(path), data, self.disk), self.injector)
 
