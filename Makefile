@@ -39,6 +39,7 @@ docs: $(VENV)/ready
 
 bench: $(VENV)/ready
 	EXPERTCACHE_CONTRACTS=off $(BIN)/python -m tests.benchmarks
+	EXPERTCACHE_CONTRACTS=off $(BIN)/python -m tests.benchmarks.runtime
 
 clean:
 	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .expertcache-failures

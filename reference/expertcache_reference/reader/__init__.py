@@ -1,7 +1,7 @@
 """The reader: records from files into memory, in chunks, by a pool of persistent workers.
 
-Read `errors`, `files`, `transfer`, `flights`, `service`, and at last this. The runtime uses the service under its own
-lock; whoever has no lock uses `Reader`.
+Read `errors`, `files`, `transfer`, `flights`, `queue`, `service`, and at last this. The runtime uses the service
+under its own lock; whoever has no lock uses `Reader`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import attrs
 from expertcache_reference.reader.errors import ReadCancelled, ReadFailed
 from expertcache_reference.reader.files import MOST_OPEN, Files
 from expertcache_reference.reader.flights import Flight, Job, Request, Stages
-from expertcache_reference.reader.service import Counts, Service, Watcher
+from expertcache_reference.reader.queue import Counts
+from expertcache_reference.reader.service import Service, Watcher
 from expertcache_reference.reader.transfer import WAYS, Way
 from expertcache_reference.system.seam import Condition, Machine
 from expertcache_spec.errors import InvalidModel, UnknownName, WrongState

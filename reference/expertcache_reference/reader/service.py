@@ -6,16 +6,14 @@ do are in one order. A worker holds it twice a chunk, to take it and to hand it 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from itertools import chain, zip_longest
 from typing import Protocol
-
-import attrs
 
 from expertcache_reference.reader.errors import ReadCancelled, ReadFailed, cancelled
 from expertcache_reference.reader.files import Files
 from expertcache_reference.reader.flights import Flight, Job, Request, flight_of
+from expertcache_reference.reader.queue import Counts, Queue
 from expertcache_reference.reader.transfer import Way, fill, unexpected
 from expertcache_reference.system.seam import Lock, Machine, Thread
 
@@ -33,29 +31,6 @@ class Watcher(Protocol):
         """The outcome is known, no worker writes any more: `flight.error` says what went wrong, if anything did."""
 
 
-@attrs.define
-class Counts:
-    """Since the start. requests, bytes: what the system was asked and has delivered, each byte once, those of failed
-    reads too. records, failed, cancelled: flights by outcome. busy: nanoseconds in service, of all workers together.
-    wall: nanoseconds in which at least one was.
-    """  # noqa: D205
-
-    requests: int = 0
-    bytes: int = 0
-    records: int = 0
-    failed: int = 0
-    cancelled: int = 0
-    busy: int = 0
-    wall: int = 0
-
-    def add(self, came: Sequence[int], busy: int, wall: int) -> None:
-        """One chunk has ended: what its requests delivered, how long it took, and how long anything was read before."""
-        self.requests += len(came)
-        self.bytes += sum(came)
-        self.busy += busy
-        self.wall += wall
-
-
 class Service:
     """Flights by key, the queue, the workers. Raises what `Machine.spawn` raises, with nothing left running."""
 
@@ -67,8 +42,7 @@ class Service:
         self.closed = False
         self._machine, self.files, self._lock, self._watcher = machine, files, lock, watcher
         self._way: Way = way
-        self._demand: deque[Job] = deque()
-        self._speculation: deque[Job] = deque()
+        self._queue = Queue()
         self._work = machine.condition(lock)
         self._threads: list[Thread] = []
         self._active = self._since = 0
@@ -103,9 +77,8 @@ class Service:
             flight.handles += 1
             if demand:
                 self.promote(flight)
-        queue = self._demand if demand else self._speculation
         for stage in zip_longest(*(flight.jobs for flight in fresh.values()), fillvalue=()):
-            queue.extend(chain.from_iterable(stage))
+            self._queue.add(chain.from_iterable(stage), demand=demand)
         self._work.notify_all()
         return found
 
@@ -113,7 +86,7 @@ class Service:
         """Somebody waits for it now: its chunks that no worker has go before all speculation, once."""
         if not flight.demand:
             flight.demand = True
-            self._demand.extend(job for job in chain.from_iterable(flight.jobs) if not job.taken)
+            self._queue.add([job for job in chain.from_iterable(flight.jobs) if not job.taken], demand=True)
 
     def withdraw(self, flight: Flight) -> None:
         """One handle less; with the last one the read is cancelled: queued chunks never begin.
@@ -136,8 +109,7 @@ class Service:
         self.closed = True
         for flight in [flight for flight in self.flights.values() if not flight.over]:
             self._cancel(flight)
-        self._demand.clear()
-        self._speculation.clear()
+        self._queue.clear()
         self._work.notify_all()
 
     def join(self) -> None:
@@ -171,12 +143,9 @@ class Service:
     def _take(self) -> Job | None:
         """The next chunk to read, when there is one; None when the service stops."""
         while not self.closed:
-            for queue in (self._demand, self._speculation):
-                while queue:
-                    job = queue.popleft()
-                    if not (job.taken or job.flight.over):
-                        job.taken = True
-                        return job
+            job = self._queue.next()
+            if job is not None:
+                return job
             self._work.wait()
         return None
 

@@ -31,10 +31,7 @@ class Alone(NamedTuple):
 class Waits(Protocol):
     """A wave of an event, as far as the core knows it."""
 
-    @property
-    def stream(self) -> int:
-        """The stream of its event."""
-        ...
+    stream: int
 
     def wake(self) -> None:
         """Some of its bytes may be there."""

@@ -29,7 +29,7 @@ class HeldService(Service):
         """As `Service.submit`; the chunks of held reads wait outside of the queue."""
         flights = super().submit(requests, demand=demand)
         if self.holding:
-            for queue in (self._demand, self._speculation):
+            for queue in (self._queue.demand, self._queue.speculation):
                 for job in [job for job in queue if isinstance(job.flight.key, Key)]:
                     queue.remove(job)
                     self.held.setdefault(job.flight.key, []).append(job)
@@ -47,7 +47,7 @@ class HeldService(Service):
         for job in self.held.pop(key, []):
             if not whole:
                 job.flight.extents = tuple(Extent(e.file, e.offset + (1 << 40), e.length) for e in job.flight.extents)
-            self._demand.append(job)
+            self._queue.demand.append(job)
         self._work.notify_all()
 
 

@@ -6,24 +6,18 @@ temporary folder, one for each shape, and go with the process.
 
 from __future__ import annotations
 
-import tempfile
 import weakref
 from collections.abc import Iterable, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
-
-import attrs
 
 from expertcache_reference import cache as plain
 from expertcache_reference.runtime.batches import Batch
 from expertcache_reference.runtime.held import HeldCore
+from expertcache_reference.runtime.patterns import pattern, store_of
 from expertcache_reference.runtime.runtime import Runtime
 from expertcache_reference.runtime.work import Work
 from expertcache_spec.errors import WrongState
-from expertcache_spec.layout.kinds import packed_layers
-from expertcache_spec.layout.placing import Layout, Shape, written
-from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.model import Budget, Key
 from expertcache_spec.residency import Ended, Progress, Selection, Step
 from expertcache_spec.residency.settings import ResetScope
 from expertcache_spec.trace import Event
@@ -33,43 +27,6 @@ PROFILE = {
     "name": "expertcache_reference.runtime",
     "capabilities": ["leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch"],
 }
-
-
-def pattern(key: Key, size: int) -> bytes:
-    """Bytes that say whose they are and where."""
-    return bytes((key.layer * 83 + key.expert * 29 + at * 7 + (at >> 8) * 13 + 1) & 255 for at in range(size))
-
-
-@attrs.frozen(slots=False)
-class PatternStore:
-    """A model whose every byte is known."""
-
-    layout: Layout
-    geometry: Geometry
-    fingerprint: str
-    folder: Path
-
-
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="expertcache-")
-
-
-@cache
-def _written(experts: int, sizes: tuple[tuple[int, int], ...]) -> tuple[Layout, Path]:
-    """The files of a model with records of so many bytes by layer."""
-    layout = packed_layers(Shape(experts, {layer: {"gate": size} for layer, size in sizes}))
-    folder = Path(tempfile.mkdtemp(dir=_folder().name))
-    for name, data in written(layout, lambda key: pattern(key, layout.shape.record_bytes(key.layer))).items():
-        (folder / name).write_bytes(data)
-    return layout, folder
-
-
-def store_of(geometry: Geometry, fingerprint: str) -> PatternStore:
-    """The store of a model; its files are written once."""
-    sizes = tuple((layer, geometry.size(layer)) for layer in geometry.routed)
-    layout, folder = _written(geometry.experts, sizes)
-    return PatternStore(layout, geometry, fingerprint, folder)
 
 
 class HeldRuntime(Runtime):

@@ -149,7 +149,7 @@ def _read_twice(promote: Any) -> Any:
             for stage in flight.jobs:
                 for job in stage:
                     flight.left[job.stage] += 1
-                    service._demand.append(Job(flight, job.stage, job.chunk))
+                    service._queue.demand.append(Job(flight, job.stage, job.chunk))
             service._work.notify_all()
 
     return again
@@ -159,12 +159,9 @@ def _speculation_first(submit: Any) -> Any:
     def behind(service: Service, requests: Any, *, demand: bool = True) -> Any:
         """One queue, first come, first served."""
         flights = submit(service, requests, demand=demand)
-        queue: deque[Job] = deque([*service._speculation, *service._demand] if demand else [])
-        if demand:
-            service._demand, service._speculation = queue, deque()
-        else:
-            service._demand.extend(service._speculation)
-            service._speculation.clear()
+        queue = service._queue
+        queue.demand = deque([*queue.speculation, *queue.demand] if demand else [*queue.demand, *queue.speculation])
+        queue.speculation.clear()
         return flights
 
     return behind
