@@ -6,9 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from expertcache_reference.cache import PROFILE, ExpertCache, open_cache
-    from expertcache_reference.planning import extents, files, plan_chunks, plan_schedule
+    from expertcache_reference.planning import (
+        accepts,
+        extents,
+        files,
+        plan_chunks,
+        plan_reads,
+        plan_schedule,
+        read_window,
+        table_row,
+    )
 
-__all__ = ["PROFILE", "ExpertCache", "extents", "files", "open_cache", "plan_chunks", "plan_schedule"]
+__all__ = [
+    "PROFILE", "ExpertCache", "accepts", "extents", "files", "open_cache", "plan_chunks", "plan_reads", "plan_schedule",
+    "read_window", "table_row",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

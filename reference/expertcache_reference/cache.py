@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from expertcache_reference.planning import LAYOUTS, extents, files, plan_chunks, plan_schedule
+from expertcache_reference.planning import (
+    LAYOUTS,
+    accepts,
+    extents,
+    files,
+    plan_chunks,
+    plan_reads,
+    plan_schedule,
+    read_window,
+    table_row,
+)
 from expertcache_spec import SPEC_VERSION
 from expertcache_spec.eviction import POLICIES, Value, make
 from expertcache_spec.model import Budget, Geometry, Key
@@ -18,7 +28,10 @@ from expertcache_spec.residency import SETTINGS, Ended, Progress, Residency, Sel
 from expertcache_spec.schedule.disciplines import NAMES as DISCIPLINES
 from expertcache_spec.trace import Event
 
-__all__ = ["PROFILE", "Config", "ExpertCache", "extents", "files", "open_cache", "plan_chunks", "plan_schedule"]
+__all__ = [
+    "PROFILE", "Config", "ExpertCache", "accepts", "extents", "files", "open_cache", "plan_chunks", "plan_reads",
+    "plan_schedule", "read_window", "table_row",
+]  # fmt: skip
 
 PROFILE = {
     "name": "expertcache_reference",
@@ -35,7 +48,7 @@ PROFILE = {
     "budgets": ["slots", "bytes"],
     "capabilities": [
         "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch",
-        "chunks", "layout", "schedule", "evaluator",
+        "chunks", "layout", "reads", "windows", "tables", "opening", "schedule", "evaluator",
     ],
     "layouts": [*LAYOUTS, "own"],
     "disciplines": list(DISCIPLINES),

@@ -8,13 +8,31 @@ from typing import Any
 import pytest
 
 from expertcache_conformance.adapters import CannotLoad, Implementation, InvalidProfile, load, parse_profile
+from expertcache_conformance.adapters.planning import LAYOUTS, Table
 from expertcache_conformance.answers import Crashed
 from expertcache_conformance.decoding import InvalidReplay
 from expertcache_conformance.miniatures import ODD_PLANNERS, PLANNERS, Planner
-from expertcache_conformance.questions import ChunkQuestion, LayoutQuestion, ScheduleQuestion, answered, decode_question
+from expertcache_conformance.questions import (
+    ChunkQuestion,
+    FilesQuestion,
+    LayoutQuestion,
+    ReadsQuestion,
+    ScheduleQuestion,
+    TableQuestion,
+    WindowQuestion,
+    answered,
+    decode_question,
+)
 from expertcache_conformance.questions.base import Question
 from expertcache_conformance.questions.drawing import chunk_questions, layout_questions, schedule_questions
+from expertcache_conformance.questions.drawing_reads import (
+    files_questions,
+    reads_questions,
+    table_questions,
+    window_questions,
+)
 from expertcache_conformance.rundown import Case, Rundown, examine
+from expertcache_spec.model import Key
 from expertcache_spec.rules import RULES
 from expertcache_spec.schedule import schedule
 
@@ -76,6 +94,11 @@ SMALLEST: dict[str, tuple[int, ...]] = {
     "extent_beyond_the_file": (1,),
     "overlapping_extents": (2,),
     "another_experts_bytes": (2,),
+    "a_part_is_read_again_with_its_record": (1, 0, 0),
+    "resident_layers_are_read_too": (1, 1, 0),
+    "the_length_alone_is_rounded": (2, 1, 1),
+    "the_table_follows_at_once": (1, 1, 2),
+    "the_fingerprint_is_enough": (1, 1),
     "threshold_off_by_one": (1,),
     "speculation_before_demand": (2,),
     "lease_ended_at_encode": (2,),
@@ -169,10 +192,16 @@ def test_a_finding_is_told_reported_and_replays(name: str, rule: str, said: str,
 
 
 def questions() -> list[Question]:
-    kinds = ("packed-layers", "stacked-tensors", "record-blocks", "bundled-rows", "own")
-    layouts = [question for kind in kinds for question in list(layout_questions(kind))[:5]]
+    layouts = [question for kind in LAYOUTS for question in list(layout_questions(kind))[:5]]
     names = ("sync", "split", "staged", "pipelined", "free")
-    return [*list(chunk_questions())[:50], *layouts, *(q for name in names for q in schedule_questions(name, 8))]
+    beside = [each for drawn in (reads_questions, window_questions, files_questions, table_questions)
+              for each in list(drawn())[::40]]  # fmt: skip
+    return [
+        *list(chunk_questions())[:50],
+        *layouts,
+        *beside,
+        *(q for name in names for q in schedule_questions(name, 8)),
+    ]
 
 
 def test_every_question_comes_back_from_a_replay_file() -> None:
@@ -188,6 +217,10 @@ def test_a_smaller_question_is_another_one_of_its_kind() -> None:
         assert {type(each) for each in smaller} <= {type(question)}
 
 
+BLOBS = LayoutQuestion("flat-blobs", 3, ((("gate", 3), ("up", 3)),), 4, roll=16)
+"""Two blobs in the first file, one in the second."""
+
+
 def spoiled(raw: dict[str, Any], name: str) -> list[dict[str, Any]]:
     without = {key: value for key, value in raw.items() if key != name}
     return [without, *({**raw, name: value} for value in ("x", [5], {"a": 1}, None))]
@@ -198,6 +231,10 @@ def spoiled(raw: dict[str, Any], name: str) -> list[dict[str, Any]]:
     [
         ChunkQuestion(16384, 4096, 2, 16384),
         LayoutQuestion("record-blocks", 2, ((("gate", 3), ("up", 3)),), 4),
+        ReadsQuestion(BLOBS, (Key(0, 1),), 1),
+        WindowQuestion(3, 4, 2, 10),
+        FilesQuestion(BLOBS, ("fine", "stale")),
+        TableQuestion(BLOBS, Table(1, 2, 3)),
         next(iter(schedule_questions("split", 1))),
     ],
     ids=lambda question: question.kind,
@@ -226,7 +263,7 @@ class Answers:
             raise self.answer
         return self.answer
 
-    plan_chunks = extents = plan_schedule = plan
+    plan_chunks = extents = plan_schedule = plan_reads = read_window = table_row = accepts = plan
 
 
 class Refusal(Exception):
@@ -235,6 +272,8 @@ class Refusal(Exception):
 
 SCHEDULE = next(iter(schedule_questions("sync", 1)))
 LAYOUT = LayoutQuestion("packed-layers", 1, ((("gate", 3),),))
+READS, WINDOW = ReadsQuestion(LAYOUT, (Key(0, 0),)), WindowQuestion(3, 4, 2, 10)
+FILES, TABLE = FilesQuestion(LAYOUT, ("fine",)), TableQuestion(LAYOUT, Table(1, 2, 3))
 CHUNK = ChunkQuestion(16384, 4096, 2, 16384)
 
 
@@ -243,6 +282,10 @@ CHUNK = ChunkQuestion(16384, 4096, 2, 16384)
     [
         *((CHUNK, answer) for answer in (None, 5, "ab", [5], [(0,)], [(0, 1.5)], {"offset": 0})),
         *((LAYOUT, answer) for answer in (None, [("a", 0)], [(0, 0, 3)], [("a", 0, "3")])),
+        *((READS, answer) for answer in (None, 5, [("a", 0)], [("a", 0, 1.5)])),
+        *((WINDOW, answer) for answer in (None, 5, (0, 1), [0, 4, "1"])),
+        *((FILES, answer) for answer in (None, 0, "yes", [True])),
+        *((TABLE, answer) for answer in (None, 5, ("a", 0), ("a", 0, 1.5))),
         *((SCHEDULE, answer) for answer in (None, {}, {"tasks": 5}, {"tasks": [], "order": []}, {"tasks": [(0, "x")]})),
         (SCHEDULE, {"tasks": [(0, "nap", 0, 0, 0, 1, -1)]}),
         (SCHEDULE, {"order": [], "sums": [[]] * 99}),
@@ -261,7 +304,7 @@ def test_an_answer_out_of_form_breaks_the_rule_of_answers(question: Question, an
 @pytest.mark.parametrize("answer", [Refusal("no"), {"error": "invalid-model"}])
 def test_what_is_claimed_is_not_refused(answer: Any) -> None:
 
-    for question in (CHUNK, LAYOUT, SCHEDULE):
+    for question in (CHUNK, LAYOUT, READS, WINDOW, FILES, TABLE, SCHEDULE):
         found = answered(question, Answers(answer))
         assert found is not None
         assert found.rule == "XC-CONF-003"

@@ -47,7 +47,8 @@ ODD_PLANNERS: list[Planner] = []
 def planner(source: str, *breaks: str, **claims: Any) -> Callable[[Method], Method]:
     """Function decorator: list the planner under its name, with its docstring as the sentence.
 
-    The function's first argument says what it plans: `size` chunks, `layout` extents, `request` schedules.
+    The function's first argument says what it plans: `size` chunks, `layout` extents, `streamed` requests, `offset`
+    windows, `tabled` rows of side tables, `packed` whether files are accepted, `request` schedules.
     """
 
     def enlist(plan: Method) -> Method:
@@ -65,5 +66,9 @@ def planner(source: str, *breaks: str, **claims: Any) -> Callable[[Method], Meth
 METHODS = {
     "size": ("plan_chunks", "chunks"),
     "layout": ("extents", "layout"),
+    "streamed": ("plan_reads", "reads"),
+    "offset": ("read_window", "windows"),
+    "tabled": ("table_row", "tables"),
+    "packed": ("accepts", "opening"),
     "request": ("plan_schedule", "schedule"),
 }

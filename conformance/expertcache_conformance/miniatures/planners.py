@@ -1,6 +1,7 @@
 """The planners. Those of chunks and layouts, each wrong in one sentence, after a report, some only odd; then schedules.
 
-`planners_in_time` has those of schedules; all of them join `PLANNERS` or `ODD_PLANNERS`.
+`planners_in_time` has those of schedules, `planners_of_reads` those of reads and files; all of them join `PLANNERS` or
+`ODD_PLANNERS`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from expertcache_conformance.adapters.planning import LAYOUTS, LayoutRequest
-from expertcache_conformance.miniatures import planners_in_time  # noqa: F401 - they join the lists
+from expertcache_conformance.miniatures import planners_in_time, planners_of_reads  # noqa: F401 - they join the lists
 from expertcache_conformance.miniatures.planner import ODD_PLANNERS, PLANNERS, Planner, planner
-from expertcache_conformance.questions.layouts import LayoutQuestion
+from expertcache_conformance.miniatures.planners_of_reads import placed
 from expertcache_spec.fanout import Chunk, chunk_plan
-from expertcache_spec.layout import Extent, Layout
+from expertcache_spec.layout import Extent
 from expertcache_spec.model import Key
 
 __all__ = ["ODD_PLANNERS", "PLANNERS", "Planner"]
@@ -104,15 +105,6 @@ def count_of_the_record_before(size: int, page: int, wanted: int) -> Chunks:
 
 
 # ------------------------------------------------------------------------------------------------ layouts
-
-
-def placed(layout: LayoutRequest) -> Layout:
-    """The declared layout, as it should be."""
-    parts = tuple(tuple(each.items()) for each in layout.parts.values())
-    asked = LayoutQuestion(layout.kind, layout.experts, parts, layout.alignment, layout.header, layout.rows)
-    found = asked.declared()
-    assert found is not None
-    return found
 
 
 @planner("llama.cpp#6774, FreeToken#25", "XC-LAYOUT-001")

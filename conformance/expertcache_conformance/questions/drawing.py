@@ -54,9 +54,10 @@ def layout_questions(kind: str) -> Iterator[LayoutQuestion]:
         if kind == "bundled-rows":
             rows = 3
             parts = tuple(tuple((name, size * rows) for name, size in each) for each in parts)
-        yield LayoutQuestion(kind, experts, parts, alignment, header, rows)
+        roll = 2 * max(sum(size for _, size in each) for each in parts) if kind == "flat-blobs" else 0
+        yield LayoutQuestion(kind, experts, parts, alignment, header, rows, roll)
     real = (("gate", 1_769_472), ("up", 1_769_472), ("down", 1_769_472), ("scales", 512))
-    yield LayoutQuestion(kind, 8, (real, real), 4096, 0, 64)
+    yield LayoutQuestion(kind, 8, (real, real), 4096, 0, 64, 32 * 10**6 if kind == "flat-blobs" else 0)
 
 
 def schedule_questions(discipline: str, count: int, *, exact: bool = False) -> Iterator[ScheduleQuestion]:

@@ -10,7 +10,8 @@ import attrs
 
 from expertcache_conformance.adapters.planning import OWN_LAYOUT, LayoutRequest
 from expertcache_conformance.answers import Malformed
-from expertcache_conformance.questions.base import Question, Wrong, call, rows, text, whole
+from expertcache_conformance.bounded import brief
+from expertcache_conformance.questions.base import Question, Wrong, call, listed, rows, text, whole
 from expertcache_spec.errors import InvalidModel
 from expertcache_spec.layout import (
     Extent,
@@ -18,6 +19,7 @@ from expertcache_spec.layout import (
     Shape,
     broken_laws,
     bundled_rows,
+    flat_blobs,
     packed_layers,
     record_blocks,
     stacked_tensors,
@@ -54,9 +56,10 @@ class LayoutQuestion(Question):
     alignment: int = 1
     header: int = 0
     rows: int = 1
+    roll: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.declared()  # what makes no layout makes no question
+        _ = self.shape, self.declared()  # what makes no shape or no layout makes no question
 
     @property
     def shape(self) -> Shape:
@@ -71,19 +74,22 @@ class LayoutQuestion(Question):
             return stacked_tensors(self.shape, self.alignment, header=self.header)
         if self.layout == "record-blocks":
             return record_blocks(self.shape, self.alignment, header=self.header)
+        if self.layout == "flat-blobs":
+            return flat_blobs(self.shape, self.alignment, self.roll)
         return bundled_rows(self.shape, self.rows) if self.layout == "bundled-rows" else None
 
     @property
     def size(self) -> tuple[int, ...]:
         """Records and parts, then bytes."""
         every = [size for parts in self.parts for _, size in parts]
-        return self.experts * len(every), self.rows, self.header, self.alignment, sum(every)
+        return self.experts * len(every), self.rows, self.header, self.alignment, sum(every), self.roll
 
     def request(self) -> LayoutRequest:
         """What the implementation is asked with."""
         declared = self.declared()
         files = {} if declared is None else dict(declared.files)
-        return LayoutRequest(self.layout, self.experts, self.shape.parts, self.alignment, self.header, self.rows, files)
+        return LayoutRequest(self.layout, self.experts, self.shape.parts, self.alignment, self.header, self.rows, files,
+                             self.roll)  # fmt: skip
 
     def ask(self, target: Any) -> Placed:
         """The extents of every record."""
@@ -91,8 +97,8 @@ class LayoutQuestion(Question):
         if self.layout == OWN_LAYOUT:
             raw = call(target, "files", request)
             if not isinstance(raw, Mapping):
-                raise Malformed(f"files is {raw!r}"[:200] + ", not a mapping")
-            files = {text("files", name): whole("files", size) for name, size in raw.items()}
+                raise Malformed(f"files is {brief(raw)}, not a mapping")
+            files = {text("files", name): whole("files", size) for name, size in listed("files", raw.items())}
         extents = {
             key: tuple(Extent(*row) for row in rows("extents", call(target, "extents", request, key), "snn"))
             for key in self.shape.keys()  # noqa: SIM118
@@ -138,12 +144,12 @@ class LayoutQuestion(Question):
     def smaller(self) -> Iterator[LayoutQuestion]:
         """Fewer records, layers and parts, fewer bytes, a smaller alignment."""
         changes: list[dict[str, Any]] = [{"parts": parts} for parts in self._fewer_parts()]
-        for name in ("experts", "alignment", "rows", "header"):
+        for name in ("experts", "alignment", "rows", "header", "roll"):
             value = getattr(self, name)
-            changes += [{name: less} for less in (value // 2, value - 1) if less < value]
+            changes += [{name: less} for less in (value // 2, value - 1) if 0 <= less < value]
         for change in changes:
             try:
-                if min(change.get("alignment", 1), change.get("rows", 1)) > 0 <= change.get("header", 0):
+                if min(change.get("alignment", 1), change.get("rows", 1)) > 0:
                     yield attrs.evolve(self, **change)
             except InvalidModel:
                 continue
@@ -164,8 +170,8 @@ class LayoutQuestion(Question):
 
     def __str__(self) -> str:
         layers = "; ".join(", ".join(f"{name} {size}" for name, size in parts) for parts in self.parts)
-        more = {"alignment": self.alignment, "header": self.header, "rows": self.rows}
-        told = "".join(f", {name} {n}" for name, n in more.items() if n != (name != "header"))
+        more = {"alignment": self.alignment, "header": self.header, "rows": self.rows, "roll": self.roll}
+        told = "".join(f", {name} {n}" for name, n in more.items() if n != (name not in ("header", "roll")))
         return f"extents of {self.layout}: {self.experts} experts a layer of {layers} bytes{told}"
 
 
