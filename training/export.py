@@ -12,6 +12,7 @@ import hashlib
 import json
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from rich.progress import track
 
 from corpora import corpora
 from expertcache_reference.compute import Resident, backend
+from expertcache_reference.stores import open_store, verify
 from expertcache_reference.stores.safetensors_header import write
 from expertcache_reference.stores.tensors import Tensor
 from expertcache_reference.tinymoe import TINY, Network, Session, names, weights
@@ -94,8 +96,11 @@ def main() -> None:
     recipe: dict[str, Any] = json.loads((given.run / "recipe.json").read_text())
     recipe |= {"file": weights.FILE, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     recipe["validation_bits_per_byte"] = {
-        domain.name: round(bits(network, serve, domain.validation, 96), 4) for domain in track(domains, "validating")
+        domain.name: round(bits(network, serve, domain.validation, 32), 4) for domain in track(domains, "validating")
     }
+    with TemporaryDirectory() as folder:
+        (Path(folder) / weights.FILE).write_bytes(data)
+        recipe["records"] = verify(open_store(Path(folder) / weights.FILE))
     largest = difference(saved["network"], network, serve, domains[0].validation[: TINY.window])
     recipe["largest_logit_difference_to_torch"] = float(f"{largest:.3g}")
     for name, content in ((weights.FILE, data), ("recipe.json", (json.dumps(recipe, indent=2) + "\n").encode())):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Numpy:
     def expert(self, record: memoryview, x: Array) -> Array:
         """As `Backend`."""
         gate, up, down = (part.astype(np.float32) for part in parts(record, self._width, self._hidden))
-        hidden = x @ gate.T
+        hidden: Any = x @ gate.T
         with np.errstate(over="ignore"):  # silu of what is far below zero is zero
             hidden = hidden / (1 + np.exp(-hidden)) * (x @ up.T)
         output: Array = hidden @ down.T

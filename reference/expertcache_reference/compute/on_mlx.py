@@ -6,7 +6,7 @@ last bits: `TOLERANCE` says by how much.
 
 from __future__ import annotations
 
-import mlx.core as mx
+import mlx.core as mx  # pyright: ignore[reportMissingImports]  an extra
 import numpy as np
 
 from expertcache_reference.compute.records import Array, parts
