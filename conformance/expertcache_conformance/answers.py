@@ -13,7 +13,8 @@ from expertcache_conformance.adapters import Implementation
 from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.adapters.own import PolicyAlone
 from expertcache_conformance.adapters.protocol import Config
-from expertcache_conformance.program import Operation
+from expertcache_conformance.bounded import WIDEST, TooMuch, brief, taken
+from expertcache_conformance.program import PREFETCH_COUNTS, Operation
 from expertcache_spec import errors
 from expertcache_spec.eviction import Form, make
 from expertcache_spec.model import Budget, Key
@@ -59,6 +60,8 @@ class Answer:
     """Keys that an implementation names twice among its lookups; the specification never does."""
     outcome: str | None = None
     counts: tuple[int, int, int] | None = None
+    prefetches: tuple[int, ...] | None = None
+    """The numbers of `PREFETCH_COUNTS`, in that order."""
     error: str | None = None
 
     def describe(self) -> dict[str, Any]:
@@ -66,6 +69,8 @@ class Answer:
         names = [*KEY_FIELDS, "doubled"]
         out: dict[str, Any] = {n: [list(k) for k in sorted(getattr(self, n))] for n in names if getattr(self, n)}
         out |= {name: getattr(self, name) for name in ("outcome", "error") if getattr(self, name) is not None}
+        if self.prefetches is not None:
+            out |= dict(zip(PREFETCH_COUNTS, self.prefetches, strict=True))
         return out | ({"present, ignored, refused": list(self.counts)} if self.counts is not None else {})
 
 
@@ -119,6 +124,8 @@ class Oracle:
             return _answer(getattr(machine, op)(key))
         if op == "prefetch" and key is not None:
             return Answer(outcome=machine.prefetch(key))
+        if op == "prefetch_counts":
+            return Answer(prefetches=tuple(getattr(machine.counters, f"prefetch_{name}") for name in PREFETCH_COUNTS))
         if op == "seed" and operation.keys is not None:
             seeded = machine.seed(operation.keys)
             for read in seeded.reads:
@@ -203,6 +210,8 @@ class Subject:
             return op, (self.tickets.get(operation.label or 0),)
         if op == "seed":
             return op, (list(operation.keys or ()),)
+        if op == "prefetch_counts":
+            return op, ()
         if op == "resize":
             return op, (operation.slots, operation.bytes)
         return op, (operation.key if operation.key is not None else operation.text,)
@@ -211,7 +220,7 @@ class Subject:
         error = _get(raw, "error")
         if error is not None:
             if error not in CODES:
-                raise Malformed(f"error {error!r} is none of {', '.join(sorted(CODES))}")
+                raise Malformed(f"error {brief(error)} is none of {', '.join(sorted(CODES))}")
             return Answer(error=error)
         if operation.op == "step" and self.sequential and operation.event is not None:
             raw = _access(raw, operation.event.keys[0])
@@ -222,19 +231,21 @@ class Subject:
         found["doubled"] = frozenset(key for key, times in looked_up.items() if times > 1)
         if operation.op in ("step", "select") and not self.sequential and _get(raw, "hits") is None:
             raise Malformed(f"{operation.op} answered without hits")
-        counts = None
         if operation.op == "seed":
-            counts = tuple(_get(raw, name) for name in ("present", "ignored", "refused"))
-            if not all(type(count) is int for count in counts):
-                raise Malformed("seed answers numbers under present, ignored and refused")
-        return Answer(**found, outcome=_get(raw, "outcome") if operation.op == "prefetch" else None, counts=counts)
+            found["counts"] = _numbers(raw, operation.op, ("present", "ignored", "refused"))
+        if operation.op == "prefetch_counts":
+            found["prefetches"] = _numbers(raw, operation.op, PREFETCH_COUNTS)
+        return Answer(**found, outcome=_get(raw, "outcome") if operation.op == "prefetch" else None)
 
     def _keys(self, name: str, raw: Any, operation: Operation) -> list[Key]:
         if raw is None:
             return []
         if isinstance(raw, str | bytes) or not isinstance(raw, Iterable):
-            raise Malformed(f"{name} is {raw!r}, not a collection of keys")
-        keys = [self._key(name, item) for item in raw]
+            raise Malformed(f"{name} is {brief(raw)}, not a collection of keys")
+        try:
+            keys = [self._key(name, item) for item in taken(raw)]
+        except TooMuch as error:
+            raise Malformed(f"{name} holds {error}") from None
         if name == "installed" and len(set(keys)) != len(keys):
             raise Malformed(f"{name} names a key twice: {sorted(keys)}")
         event = operation.event
@@ -245,11 +256,11 @@ class Subject:
     def _key(self, name: str, item: Any) -> Key:
         model = self.config.geometry
         try:
-            layer, expert = (operator.index(part) for part in item)
+            layer, expert = (operator.index(part) for part in item)  # an endless one has too many at the third
         except (TypeError, ValueError):
-            raise Malformed(f"{name} holds {item!r}, not a pair (layer, expert)") from None
+            raise Malformed(f"{name} holds {brief(item)}, not a pair (layer, expert)") from None
         if layer not in model.routed or not 0 <= expert < model.experts:
-            raise Malformed(f"{name} holds {item!r}, which is no key of the model")
+            raise Malformed(f"{name} holds {brief(item)}, which is no key of the model")
         return Key(layer, expert)
 
 
@@ -257,11 +268,18 @@ def _get(raw: Any, name: str) -> Any:
     return raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
 
 
+def _numbers(raw: Any, op: str, names: tuple[str, ...]) -> tuple[int, ...]:
+    counts = tuple(_get(raw, name) for name in names)
+    if not all(type(count) is int and count.bit_length() <= WIDEST for count in counts):
+        raise Malformed(f"{op} answers numbers under {', '.join(names)}")
+    return counts
+
+
 def _access(raw: Any, key: Key) -> dict[str, Any]:
     """The answer to one access in the terms of a step."""
     hit = _get(raw, "hit")
     if type(hit) is not bool:
-        raise Malformed(f"access answered hit = {hit!r}, not True or False")
+        raise Malformed(f"access answered hit = {brief(hit)}, not True or False")
     aside = next((name for name in ("bypassed", "refused") if _get(raw, name) is True), None)
     out: dict[str, Any] = {"victims": _get(raw, "victims"), "hits": [key] if hit else []}
     out["bypassed"] = [key] if aside == "bypassed" else []

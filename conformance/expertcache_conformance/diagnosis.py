@@ -28,6 +28,7 @@ OF_OPERATION = {
     "unpin": "XC-RES-019",
     "seed": "XC-RES-020",
     "prefetch": "XC-RES-021",
+    "prefetch_counts": "XC-METRIC-004",
     "resize": "XC-RES-011",
     "reset": "XC-RES-022",
     "rebind": "XC-RES-023",
@@ -65,7 +66,9 @@ def diagnose(program: Program, expected: Answer, got: Answer) -> Verdict:
         if len(expected.victims | expected.refused) == len(got.victims | got.refused):
             return _of_policy(case)
         return Verdict("XC-RES-026", "room retain keeps the best of residents and event")
-    if operation.op in ("seed", "prefetch", "pin", "unpin", "reset", "rebind"):
+    if expected.outcome in ("resident", "in-flight") and got.outcome == "started":
+        return Verdict("XC-PREFETCH-014", f"{show(operation.key or Key(0, 0))} is {expected.outcome} already")
+    if operation.op in ("seed", "prefetch", "prefetch_counts", "pin", "unpin", "reset", "rebind"):
         return Verdict(OF_OPERATION[operation.op], f"{operation.op} answered otherwise")
     checks: Iterable[Callable[[Case], Verdict | None]] = (
         (_lookups, _hits, _protected, _room, _kept) if operation.event is not None else (_protected, _room)
@@ -198,7 +201,7 @@ def _room(case: Case) -> Verdict | None:
         return None
     part = machine.part_of(case.event.layer)
     size = machine.size(case.event.layer)
-    loaded = got.misses - got.refused - got.joined
+    loaded = {key for key in got.misses - got.refused - got.joined if not part.has(key)}
     freed = sum(part.size_of(victim) if part.has(victim) else size for victim in got.victims)
     slots = part.used_slots + len(loaded) - len(got.victims)
     taken = part.used_bytes + len(loaded) * size - freed
@@ -230,6 +233,9 @@ def _kept(case: Case) -> Verdict | None:
         return Verdict(rule, "what is served without being kept differs")
     if expected.joined != got.joined or expected.reads != got.reads:
         joins = (expected.joined ^ got.joined) | (got.reads & expected.joined)
+        flights = case.before.flights
+        if any(key in flights and flights[key].origin == "prefetch" and not flights[key].tickets for key in joins):
+            return Verdict("XC-PREFETCH-014", "demand that meets a speculative read joins it, and reads nothing itself")
         return Verdict("XC-RES-027" if joins else "XC-RES-015", "what is read, and what waits for a read, differs")
     if expected.refused != got.refused:
         if case.settings.room == "retain":

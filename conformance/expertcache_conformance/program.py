@@ -30,6 +30,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "unpin": ("key",),
     "seed": ("keys",),
     "prefetch": ("key",),
+    "prefetch_counts": (),
     "resize": (),
     "reset": ("text",),
     "rebind": ("text",),
@@ -37,6 +38,9 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 """Operation to the arguments that it must have."""
 
 OPERATIONS = tuple(ARGUMENTS)
+
+PREFETCH_COUNTS = ("issued", "useful", "late", "wasted", "failed", "duplicate", "refused")
+"""What `prefetch_counts` answers, by name; each as `expertcache_spec.metrics.Counters` defines it."""
 
 
 @attrs.frozen

@@ -23,6 +23,7 @@ MODULES = (
     "test_residency",
     "test_eviction",
     "test_admission",
+    "test_prefetch",
     "test_chunks",
     "test_layouts",
     "test_schedules",

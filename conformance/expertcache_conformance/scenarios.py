@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 from expertcache_conformance.adapters.protocol import Config
-from expertcache_conformance.answers import Oracle
+from expertcache_conformance.answers import Answer, Oracle
 from expertcache_conformance.program import Operation, Program, steps
 from expertcache_spec.model import Geometry, Key
 from expertcache_spec.trace import Event
@@ -130,6 +130,42 @@ def faults(config: Config, choose: Choose) -> Program:
 def prefetches(config: Config, choose: Choose) -> Program:
     """As `leases`, with speculative reads between."""
     return _interleaved(config, choose, ("select", "complete", "release", "prefetch"))
+
+
+def failed_prefetches(config: Config, choose: Choose) -> Program:
+    """As `prefetches`, with reads of either kind that fail."""
+    return _interleaved(config, choose, ("select", "complete", "release", "prefetch", "fail"))
+
+
+def meetings(config: Config, choose: Choose) -> Program:
+    """Speculative reads of what is asked for next: twice, met in flight, met when they are there, or wasted."""
+    oracle, model, operations = Oracle(config), config.geometry, list[Operation]()
+
+    def do(operation: Operation) -> Answer:
+        operations.append(operation)
+        return oracle.apply(operation)
+
+    recent: dict[int, list[int]] = {layer: [] for layer in model.routed}
+    for turn in range(2 + choose(8)):
+        layer = model.routed[turn % len(model.routed)]
+        row = pick_row(model, choose, recent[layer])
+        key = Key(layer, row[choose(len(row))] if choose(4) else choose(model.experts))
+        for _ in range(1 + choose(2)):
+            do(Operation("prefetch", key=key))
+        if choose(2) and key in oracle.machine.flights:
+            do(Operation("complete", key=key))
+        answer = do(Operation("select", event=Event(layer, (row,), stream=turn), label=turn))
+        for pending in sorted(answer.reads | answer.joined):
+            do(Operation("complete", key=pending))
+        if not answer.error:
+            do(Operation("release", label=turn))
+    return Program(config, tuple(operations))
+
+
+def counted_prefetches(config: Config, choose: Choose) -> Program:
+    """`meetings` or `prefetches`, and then what became of the prefetches."""
+    program = (meetings, prefetches)[choose(2)](config, choose)
+    return Program(config, (*program.operations, Operation("prefetch_counts")))
 
 
 def pins(config: Config, choose: Choose) -> Program:

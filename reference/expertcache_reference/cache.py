@@ -47,7 +47,7 @@ PROFILE = {
     },
     "budgets": ["slots", "bytes"],
     "capabilities": [
-        "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch",
+        "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch", "prefetch-counts",
         "chunks", "layout", "reads", "windows", "tables", "opening", "schedule", "evaluator",
     ],
     "layouts": [*LAYOUTS, "own"],
@@ -144,6 +144,11 @@ class ExpertCache:
     def prefetch(self, key: Key) -> dict[str, str]:
         """Start a speculative read; the caller completes or fails it."""
         return {"outcome": self.machine.prefetch(key)}
+
+    def prefetch_counts(self) -> dict[str, int]:
+        """What became of the prefetches so far."""
+        names = ("issued", "useful", "late", "wasted", "failed", "duplicate", "refused")
+        return {name: getattr(self.machine.counters, f"prefetch_{name}") for name in names}
 
 
 def open_cache(config: Config) -> ExpertCache:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 
 from expertcache_conformance.adapters import Implementation, parse_profile
 from expertcache_conformance.adapters.protocol import Config, InvalidProfile
+from expertcache_conformance.answers import Answer
+from expertcache_conformance.diagnosis import diagnose
 from expertcache_conformance.examination import Examination, NotClaimed, RulesBroken
 from expertcache_conformance.hunt import seeded
 from expertcache_conformance.judge import judge
-from expertcache_conformance.miniatures import MINIATURES
-from expertcache_conformance.program import Program, steps
+from expertcache_conformance.miniatures import MINIATURES, Miniature
+from expertcache_conformance.miniatures.speculating import Speculating
+from expertcache_conformance.program import Operation, Program, steps
 from expertcache_conformance.scenarios import pressure
 from expertcache_spec.admission import ADMISSIONS
-from expertcache_spec.model import Budget, Geometry
+from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.trace import Event
 
 SUBJECTS = {subject.name: subject for subject in MINIATURES}
@@ -99,3 +104,29 @@ def claimed_of(exam: Examination, name: str) -> list[Config]:
         return exam.admitting(name, pressure, slots=4, layers=1, experts=9, top_k=2)
     except NotClaimed:
         return []
+
+
+@pytest.mark.rule("XC-PREFETCH-014")
+def test_a_prefetch_of_what_is_there_or_under_way_must_start_nothing() -> None:
+    model = Geometry(1, 6, 1, (1,))
+    twice = Program(Config("lru", Budget(2), model), (Operation("prefetch", key=Key(0, 1)),) * 2)
+    expected = Answer(outcome="in-flight")
+    assert diagnose(twice, expected, Answer(outcome="started")).rule == "XC-PREFETCH-014"
+    assert diagnose(twice, expected, Answer(outcome="refused")).rule == "XC-RES-021"
+
+
+@pytest.mark.rule("XC-METRIC-004")
+def test_prefetch_counts_that_are_no_numbers_are_malformed() -> None:
+    class Wordy(Speculating):
+        """Counts in words."""
+
+        def prefetch_counts(self) -> Any:
+            """One of them."""
+            return {**super().prefetch_counts(), "late": "none"}
+
+    claims = {"policies": ["lru"], "capabilities": ["leases", "prefetch", "prefetch-counts"]}
+    subject = Miniature("wordy", "Counts in words.", "here", frozenset(), Wordy, claims)
+    program = Program(Config("lru", Budget(2), Geometry(1, 6, 1, (1,))), (Operation("prefetch_counts"),))
+    found = judge(program, Implementation("wordy", parse_profile(subject.PROFILE), subject))
+    assert found is not None
+    assert (found.rule, "numbers under issued" in found.note) == ("XC-CONF-001", True)

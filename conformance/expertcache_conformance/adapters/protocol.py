@@ -45,6 +45,7 @@ CAPABILITIES: Mapping[str, tuple[str, ...]] = {
     "rebind": ("rebind",),
     "seeds": ("seed",),
     "prefetch": ("select", "complete", "release", "prefetch"),
+    "prefetch-counts": ("select", "complete", "release", "prefetch", "prefetch_counts"),
     **PLANNING,
 }
 """Capability to the methods it needs: of the cache beside `step` or `access`, or of the planner."""
@@ -133,6 +134,9 @@ class LeasingCache(EventCache, Protocol):
 
     def prefetch(self, key: Key) -> Any:
         """Start a speculative read: `outcome`, one of started, resident, in-flight, refused."""
+
+    def prefetch_counts(self) -> Any:
+        """What became of the prefetches so far: the numbers named in `program.PREFETCH_COUNTS`."""
 
 
 class InvalidProfile(ValueError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from expertcache_conformance.miniatures import (  # noqa: F401 - MINIATURES
+    speculating,
     wrong_admissions,
     wrong_estimates,
     wrong_policies,

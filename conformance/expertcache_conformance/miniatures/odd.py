@@ -13,6 +13,7 @@ from expertcache_conformance.miniatures.counts import LazyAging
 from expertcache_conformance.miniatures.ghosts import FourLists
 from expertcache_conformance.miniatures.plain import PlainCache
 from expertcache_conformance.miniatures.queues import ArrayClock, LinkedSieve
+from expertcache_conformance.miniatures.speculating import Speculating
 from expertcache_conformance.miniatures.subject import Miniature
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
@@ -105,6 +106,8 @@ ODDITIES = [
               frozenset(), Hotter,
               {"policies": ["lru"], "settings": {"admission": ["hysteresis", "hysteresis:margin=0"]},
                "capabilities": ["reset"]}),
+    Miniature("speculating_cache", "LRU that knows what became of its prefetches.", "ChampSim#154", frozenset(),
+              Speculating, {"policies": ["lru"], "capabilities": [*EVERYTHING, "prefetch-counts"]}),
     Miniature("four_lists", "ARC with its four lists as the paper has them.", "Megiddo, Modha 2003", frozenset(),
               FourLists, {"policies": ["arc"]}),
 ]  # fmt: skip
