@@ -288,6 +288,18 @@ class Examination:
         if found:
             raise RulesBroken(each if keep else simplify(each, target) for each in found.values())
 
+    def ask_about(self, rule: str, questions: Iterable[Question]) -> None:
+        """As `ask`, for a rule that answers may leave open; raises `NotJudged` where every answer does."""
+        asked = list(questions)
+        self.ask(asked)
+        target, why = self.implementation.target, ""
+        for question in () if self.dry else asked:
+            why = question.left_open(question.ask(target)).get(rule, "")
+            if not why:
+                return
+        if why:
+            raise NotJudged(why)
+
     def _log(self) -> RecordedLog:
         target = self.implementation.target
         if not isinstance(target, RecordedLog):

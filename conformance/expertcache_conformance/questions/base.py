@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import attrs
 
 from expertcache_conformance.answers import CODES, Crashed, Malformed
+from expertcache_conformance.bounded import TooMuch, brief, narrow, taken
 from expertcache_conformance.judge import LUCK
 from expertcache_spec.rules import RULES
 
@@ -47,6 +48,10 @@ class Question(ABC):
     @abstractmethod
     def judge(self, answer: Any) -> Wrong | None:
         """What is wrong with the answer: the first rule that it breaks, from the most basic to the most particular."""
+
+    def left_open(self, answer: Any) -> Mapping[str, str]:
+        """Rules that the answer does not let be judged, each with what it lacks."""
+        return {}
 
     @abstractmethod
     def smaller(self) -> Iterator[Question]:
@@ -133,7 +138,9 @@ def call(target: Any, method: str, *arguments: Any) -> Any:
         raise Malformed(f"there is no method {method}, which the profile claims")
     try:
         raw = getattr(target, method)(*arguments)
-        raw = list(raw) if isinstance(raw, Iterator) else raw
+        raw = taken(raw) if isinstance(raw, Iterator) else raw
+    except TooMuch as error:
+        raise Malformed(f"{method} answers {error}") from None
     except Exception as error:
         code = getattr(error, "code", None)
         if isinstance(code, str):
@@ -141,7 +148,7 @@ def call(target: Any, method: str, *arguments: Any) -> Any:
         raise Crashed(f"{method} raised {type(error).__name__}: {error}") from error
     if isinstance(raw, Mapping) and "error" in raw:
         if raw["error"] not in CODES:
-            raise Malformed(f"error {raw['error']!r} is none of {', '.join(sorted(CODES))}")
+            raise Malformed(f"error {brief(raw['error'])} is none of {', '.join(sorted(CODES))}")
         raise Refused(raw["error"])
     return raw
 
@@ -152,16 +159,19 @@ def rows(what: str, raw: Any, form: str) -> list[tuple[Any, ...]]:
 
 
 def listed(what: str, raw: Any) -> list[Any]:
-    """The values of an answer; raises `Malformed` where it is no list of them."""
+    """The values of an answer; raises `Malformed` where it is no list of them, or one without an end."""
     if isinstance(raw, str | bytes | Mapping) or not isinstance(raw, Iterable):
-        raise Malformed(f"{what} is {raw!r}"[:200] + ", not a list")
-    return list(raw)
+        raise Malformed(f"{what} is {brief(raw)}, not a list")
+    try:
+        return taken(raw)
+    except TooMuch as error:
+        raise Malformed(f"{what} holds {error}") from None
 
 
 def _row(what: str, item: Any, form: str) -> tuple[Any, ...]:
     values = listed(what, item)
     if len(values) != len(form):
-        raise Malformed(f"{what} holds {item!r}"[:200] + f", not {len(form)} values")
+        raise Malformed(f"{what} holds {brief(item)}, not {len(form)} values")
     return tuple(
         whole(what, value) if kind == "n" else text(what, value) for value, kind in zip(values, form, strict=True)
     )
@@ -170,13 +180,15 @@ def _row(what: str, item: Any, form: str) -> tuple[Any, ...]:
 def whole(what: str, value: Any) -> int:
     """The value as a whole number; raises `Malformed`."""
     try:
-        return operator.index(value)
+        return narrow(operator.index(value))
     except TypeError:
-        raise Malformed(f"{what} holds {value!r}"[:200] + ", not a whole number") from None
+        raise Malformed(f"{what} holds {brief(value)}, not a whole number") from None
+    except TooMuch as error:
+        raise Malformed(f"{what} holds {error}") from None
 
 
 def text(what: str, value: Any) -> str:
     """The value as a text; raises `Malformed`."""
     if not isinstance(value, str):
-        raise Malformed(f"{what} holds {value!r}"[:200] + ", not a text")
+        raise Malformed(f"{what} holds {brief(value)}, not a text")
     return value

@@ -10,7 +10,8 @@ import attrs
 
 from expertcache_conformance.adapters.planning import OWN_LAYOUT, LayoutRequest
 from expertcache_conformance.answers import Malformed
-from expertcache_conformance.questions.base import Question, Wrong, call, rows, text, whole
+from expertcache_conformance.bounded import brief
+from expertcache_conformance.questions.base import Question, Wrong, call, listed, rows, text, whole
 from expertcache_spec.errors import InvalidModel
 from expertcache_spec.layout import (
     Extent,
@@ -58,7 +59,7 @@ class LayoutQuestion(Question):
     roll: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.declared()  # what makes no layout makes no question
+        _ = self.shape, self.declared()  # what makes no shape or no layout makes no question
 
     @property
     def shape(self) -> Shape:
@@ -96,8 +97,8 @@ class LayoutQuestion(Question):
         if self.layout == OWN_LAYOUT:
             raw = call(target, "files", request)
             if not isinstance(raw, Mapping):
-                raise Malformed(f"files is {raw!r}"[:200] + ", not a mapping")
-            files = {text("files", name): whole("files", size) for name, size in raw.items()}
+                raise Malformed(f"files is {brief(raw)}, not a mapping")
+            files = {text("files", name): whole("files", size) for name, size in listed("files", raw.items())}
         extents = {
             key: tuple(Extent(*row) for row in rows("extents", call(target, "extents", request, key), "snn"))
             for key in self.shape.keys()  # noqa: SIM118

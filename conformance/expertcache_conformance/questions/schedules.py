@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, get_args
 
 import attrs
 
 from expertcache_conformance.answers import Malformed
+from expertcache_conformance.bounded import brief
 from expertcache_conformance.program import count
 from expertcache_conformance.questions.base import Question, Wrong, call, listed, rows, whole
 from expertcache_conformance.questions.shrinking import smaller_scenarios, weight
@@ -67,7 +69,7 @@ class ScheduleQuestion(Question):
     def judge(self, answer: Planned) -> Wrong | None:
         """Legality first; then, where it is claimed, equality with the evaluator."""
         expected, names = schedule(self.scenario), [task for task, _ in answer.tasks]
-        twice = next((task for task in names if names.count(task) > 1), None)
+        twice = next((task for task, times in Counter(names).items() if times > 1), None)
         got = self._schedule(answer)
         if twice is not None:
             return Wrong("XC-SCHED-001", shown(expected), shown(got), f"{twice} runs twice")
@@ -81,6 +83,13 @@ class ScheduleQuestion(Question):
         if self.exact and late:
             return Wrong("XC-SCHED-007", shown(expected), shown(got), f"{min(late)[1]} runs at another time")
         return None
+
+    def left_open(self, answer: Planned) -> Mapping[str, str]:
+        """Sums that are not told, and what an order does not say."""
+        untold = {"XC-SCHED-009": "no answer tells its sums"} if answer.sums is None else {}
+        return (
+            untold if answer.timed else untold | {"XC-SCHED-014": "no answer tells times, and an order has no waiting"}
+        )
 
     def _schedule(self, answer: Planned) -> Schedule:
         """What was told as a schedule; an order is one task after the other."""
@@ -142,7 +151,7 @@ class ScheduleQuestion(Question):
 
 def _task(row: tuple[Any, ...]) -> TaskId:
     if row[1] not in KINDS:
-        raise Malformed(f"plan_schedule holds a task of kind {row[1]!r}"[:200] + f", none of {', '.join(KINDS)}")
+        raise Malformed(f"plan_schedule holds a task of kind {brief(row[1])}, none of {', '.join(KINDS)}")
     return TaskId(*row[:4])
 
 
