@@ -90,7 +90,9 @@ def test_a_machine_that_does_not_say_gives_unknown_and_no_verdict() -> None:
     ("evidence", "state"),
     [
         (Evidence(100, 100, 0, 0), "cold"),
-        (Evidence(100, 100, None, None), "cold"),
+        (Evidence(100, 100, None, None), "unknown"),
+        (Evidence(100, 100, None, 0), "unknown"),
+        (Evidence(100, 100, None, 16), "mixed"),
         (Evidence(100, 4096, 0, None), "cold"),
         (Evidence(100, 100, 16, 0), "mixed"),
         (Evidence(100, 100, 0, 16), "mixed"),
@@ -160,6 +162,7 @@ def test_places_share_no_page_and_lie_in_the_file(size: int) -> None:
     pages = [extent.offset // 4096 for extent in [*chosen, beside]]
     assert 1 <= len(chosen) <= 4
     assert len(set(pages)) == len(pages)
+    assert beside.offset == max(extent.offset for extent in [*chosen, beside])
     assert all(extent.offset % 4096 == 0 and extent.end <= size for extent in [*chosen, beside])
     assert places("f", size, 4096, 4096, 4, "0") == (chosen, beside)
 
@@ -187,6 +190,19 @@ def test_a_scratch_file_is_whole_and_goes_whatever_happens(tmp_path: Path) -> No
         pass
     with pytest.raises(CannotMeasure, match="folder that can be written"), scratch(tmp_path / "no", 1):
         pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scratch_file_whose_maker_was_killed_goes_with_the_next_one(tmp_path: Path) -> None:
+    command = ["-m", "expertcache_reference.cli", "io", str(tmp_path), "--scratch", "16MiB", "--rounds", "100000"]
+    with subprocess.Popen([sys.executable, *command], stderr=subprocess.DEVNULL, cwd=ROOT) as child:
+        waited_for(lambda: any(path.stat().st_size == 16 << 20 for path in tmp_path.iterdir()))
+        with scratch(tmp_path, 100) as path:
+            assert len(list(tmp_path.iterdir())) == 2
+        child.kill()
+    assert len(list(tmp_path.iterdir())) == 1
+    with scratch(tmp_path, 100) as path:
+        assert list(tmp_path.iterdir()) == [path]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -31,9 +31,14 @@ class Evidence(NamedTuple):
 
     @property
     def state(self) -> Temperature:
-        """What may be said of the run (XC-PAGE-003); one that began with pages in memory is not cold either."""
+        """What may be said of the run: cold by XC-PAGE-003, and by what was in memory before.
+
+        The device's bytes alone do not do: what was read ahead can make up for pages that were warm.
+        """
         found = temperature(self.application, self.physical)
-        return "mixed" if found == "cold" and (self.resident or self.witness) else found
+        if found != "cold" or (self.resident == 0 and not self.witness):
+            return found
+        return "unknown" if self.resident is None and not self.witness else "mixed"
 
 
 class Target:

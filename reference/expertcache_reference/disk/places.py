@@ -15,9 +15,10 @@ class CannotMeasure(ExpertCacheError):
 
 
 def places(name: str, size: int, page: int, record: int, count: int, seed: str) -> tuple[list[Extent], Extent]:
-    """Up to `count` records of a file of `size` bytes, and one more beside them, the witness.
+    """Up to `count` records of a file of `size` bytes, and one more behind them, the witness.
 
-    Each begins on a page of its own. Raises `CannotMeasure` for a file that has not two.
+    Each begins on a page of its own. The witness is the last in the file: what is read ahead of it is no other's.
+    Raises `CannotMeasure` for a file that has not two.
     """
     stride = round_up(record, page)
     slots = (size - record) // stride + 1 if size >= record else 0
@@ -26,5 +27,5 @@ def places(name: str, size: int, page: int, record: int, count: int, seed: str) 
             f"{size} bytes hold {slots} records of {record}", where=name, cure="take a larger file or a smaller record"
         )
     drawn = random.Random(seed).sample(range(slots), min(count + 1, slots))
-    found = [Extent(name, slot * stride, record) for slot in drawn]
-    return found[:-1], found[-1]
+    last = max(drawn)
+    return [Extent(name, slot * stride, record) for slot in drawn if slot != last], Extent(name, last * stride, record)
