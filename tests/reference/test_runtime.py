@@ -270,7 +270,10 @@ def test_split_hands_out_residents_while_the_reads_are_in_service() -> None:
             machine.spend(10_000)
             exposed = runtime.report().exposed
             assert next(batches).keys == (Key(0, 1),)
-            assert runtime.report().exposed - exposed < 5_000
+            report = runtime.report()
+            assert report.exposed - exposed < 5_000
+            assert report.hidden >= 9_000
+            assert 0 < report.hidden <= report.read_wall
             assert next(batches, None) is None
 
 

@@ -14,9 +14,9 @@ import attrs
 
 from expertcache_reference.reader.errors import ReadCancelled, ReadFailed
 from expertcache_reference.reader.files import MOST_OPEN, Files
-from expertcache_reference.reader.flights import Flight, Job, Request, Stages
+from expertcache_reference.reader.flights import Flight, Job, Request, Stages, Watcher
 from expertcache_reference.reader.queue import Counts
-from expertcache_reference.reader.service import Service, Watcher
+from expertcache_reference.reader.service import Service
 from expertcache_reference.reader.transfer import WAYS, Way
 from expertcache_reference.system.seam import Condition, Machine
 from expertcache_spec.errors import InvalidModel, UnknownName, WrongState

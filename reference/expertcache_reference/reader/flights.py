@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import attrs
 
@@ -65,6 +65,19 @@ class Flight:
     def has(self, stages: int) -> bool:
         """Whether all bytes of the first so many stages are there."""
         return self.error is None and not any(self.left[:stages])
+
+
+class Watcher(Protocol):
+    """Who hears what happens, under the lock: it is quick, and raises nothing."""
+
+    def began(self, job: Job, worker: int) -> None:
+        """A worker has taken the chunk."""
+
+    def ended(self, job: Job, worker: int) -> None:
+        """The chunk is there, every byte of it."""
+
+    def landed(self, flight: Flight) -> None:
+        """The outcome is known, no worker writes any more: `flight.error` says what went wrong, if anything did."""
 
 
 def joined(extents: Iterable[Extent]) -> tuple[Extent, ...]:

@@ -41,7 +41,7 @@ class Queue:
 class Counts:
     """Since the start. requests, bytes: what the system was asked and has delivered, each byte once, those of failed
     reads too. records, failed, cancelled: flights by outcome. busy: nanoseconds in service, of all workers together.
-    wall: nanoseconds in which at least one was.
+    wall: nanoseconds in which at least one was. hidden: those of them in which nobody slept for bytes.
     """  # noqa: D205
 
     requests: int = 0
@@ -51,10 +51,10 @@ class Counts:
     cancelled: int = 0
     busy: int = 0
     wall: int = 0
+    hidden: int = 0
 
-    def add(self, came: Sequence[int], busy: int, wall: int) -> None:
-        """One chunk has ended: what its requests delivered, how long it took, and how long anything was read before."""
+    def add(self, came: Sequence[int], busy: int) -> None:
+        """One chunk has ended: what its requests delivered, and how long it took."""
         self.requests += len(came)
         self.bytes += sum(came)
         self.busy += busy
-        self.wall += wall

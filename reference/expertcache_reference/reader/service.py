@@ -8,27 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from itertools import chain, zip_longest
-from typing import Protocol
 
 from expertcache_reference.reader.errors import ReadCancelled, ReadFailed, cancelled
 from expertcache_reference.reader.files import Files
-from expertcache_reference.reader.flights import Flight, Job, Request, flight_of
+from expertcache_reference.reader.flights import Flight, Job, Request, Watcher, flight_of
 from expertcache_reference.reader.queue import Counts, Queue
 from expertcache_reference.reader.transfer import Way, fill, unexpected
 from expertcache_reference.system.seam import Lock, Machine, Thread
-
-
-class Watcher(Protocol):
-    """Who hears what happens, under the lock: it is quick, and raises nothing."""
-
-    def began(self, job: Job, worker: int) -> None:
-        """A worker has taken the chunk."""
-
-    def ended(self, job: Job, worker: int) -> None:
-        """The chunk is there, every byte of it."""
-
-    def landed(self, flight: Flight) -> None:
-        """The outcome is known, no worker writes any more: `flight.error` says what went wrong, if anything did."""
 
 
 class Service:
@@ -45,7 +31,7 @@ class Service:
         self._queue = Queue()
         self._work = machine.condition(lock)
         self._threads: list[Thread] = []
-        self._active = self._since = 0
+        self._active = self._sleepers = self._latest = 0
         try:
             for number in range(1, workers + 1):
                 self._threads.append(machine.spawn(f"reader-{number}", lambda number=number: self._run(number)))  # type: ignore[misc]
@@ -104,6 +90,20 @@ class Service:
         if not flight.in_service:
             self._land(flight)
 
+    def asleep(self, change: int) -> int:
+        """So many more, or less, sleep for bytes from now on; what time it is."""
+        now = self._machine.now()
+        self._tell_time(now)
+        self._sleepers += change
+        return now
+
+    def _tell_time(self, now: int) -> None:
+        """Book the time since anything began or ended."""
+        if self._active:
+            self.counts.wall += now - self._latest
+            self.counts.hidden += 0 if self._sleepers else now - self._latest
+        self._latest = now
+
     def stop(self) -> None:
         """Take no more, cancel what is under way, let the workers go; then `join` without the lock."""
         self.closed = True
@@ -133,8 +133,7 @@ class Service:
 
     def _begin(self, worker: int, job: Job) -> int:
         now = self._machine.now()
-        if not self._active:
-            self._since = now
+        self._tell_time(now)
         self._active += 1
         job.flight.in_service += 1
         self._watcher.began(job, worker)
@@ -165,8 +164,9 @@ class Service:
 
     def _hand_in(self, worker: int, job: Job, error: ReadFailed | None, came: list[int], since: int) -> None:
         now, flight = self._machine.now(), job.flight
+        self._tell_time(now)
         self._active -= 1
-        self.counts.add(came, now - since, 0 if self._active else now - self._since)
+        self.counts.add(came, now - since)
         flight.in_service -= 1
         if error is None:
             flight.left[job.stage] -= 1

@@ -16,8 +16,9 @@ class Report:
     brought in by no demand. failed: reads. application_bytes: what the reader was given by the system, each byte once,
     whether the page cache or a device had it. device_bytes: what the device was asked for meanwhile, by all of the
     process; None where the system does not say. exposed: callers slept for bytes. read_busy: workers were in service,
-    all together. read_wall: at least one was. waits: events that stood in line for room. peak_slots: memory of slots at
-    its highest, in bytes. peak_scratch: of records that were read and not kept.
+    all together. read_wall: at least one was. hidden: at least one was, and nobody slept for bytes. waits: events that
+    stood in line for room. peak_slots: memory of slots at its highest, in bytes. peak_scratch: that of records which
+    were read and not kept.
     """
 
     hits: int
@@ -34,6 +35,7 @@ class Report:
     exposed: int
     read_busy: int
     read_wall: int
+    hidden: int
     waits: int
     peak_slots: int
     peak_scratch: int
@@ -47,7 +49,7 @@ class Report:
     @property
     def overlap(self) -> float | None:
         """The share of the reading time in which nobody slept for bytes; None before the first read."""
-        return max(0.0, 1 - self.exposed / self.read_wall) if self.read_wall else None
+        return self.hidden / self.read_wall if self.read_wall else None
 
 
 def report_of(core: Core, since: Usage) -> Report:
@@ -57,6 +59,6 @@ def report_of(core: Core, since: Usage) -> Report:
     device = None if now is None or since.device_bytes is None else now - since.device_bytes
     return Report(
         total.hits, total.misses, total.bypassed, total.refused, total.evictions, counters.seeds, counters.prefetched,
-        counters.failed, read.bytes, read.requests, device, core.exposed, read.busy, read.wall,
+        counters.failed, read.bytes, read.requests, device, core.exposed, read.busy, read.wall, read.hidden,
         sum(line.waits for line in core.lines.values()), core.arena.peak, core.scratch.peak,
     )  # fmt: skip

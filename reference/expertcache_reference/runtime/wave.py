@@ -119,11 +119,13 @@ class Wave:
         with core.lock:
             if ready():
                 return
-            since = core.machine.now()
             self._turn = self._turn or core.machine.condition(core.lock)
-            while not ready():
-                self._turn.wait()
-            core.exposed += core.machine.now() - since
+            since = core.reader.asleep(1)
+            try:
+                while not ready():
+                    self._turn.wait()
+            finally:
+                core.exposed += core.reader.asleep(-1) - since
 
     def hand_out(self, batch: Batch) -> None:
         """The batch's bytes are there, and may be looked at."""
