@@ -15,6 +15,7 @@ from expertcache_conformance.miniatures import (  # noqa: F401 - MINIATURES
     wrong_estimates,
     wrong_policies,
     wrong_queues,
+    wrong_standings,
 )
 from expertcache_conformance.miniatures.odd import ODDITIES
 from expertcache_conformance.miniatures.planners import ODD_PLANNERS, PLANNERS, Planner
