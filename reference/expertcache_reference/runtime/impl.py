@@ -25,7 +25,7 @@ from expertcache_spec.trace import Event
 PROFILE = {
     **{name: plain.PROFILE[name] for name in ("version", "spec", "replay", "policies", "settings", "budgets")},
     "name": "expertcache_reference.runtime",
-    "capabilities": ["leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch"],
+    "capabilities": ["leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch", "prefetch-counts"],
 }
 
 
@@ -156,6 +156,12 @@ class RuntimeCache:
             return {"outcome": self._runtime.prefetch(key)}
         finally:
             self._core.reader.holding = False
+
+    def prefetch_counts(self) -> dict[str, int]:
+        """What became of the prefetches so far."""
+        names = ("issued", "useful", "late", "wasted", "failed", "duplicate", "refused")
+        with self._core.lock:
+            return {name: getattr(self._core.residency.counters, f"prefetch_{name}") for name in names}
 
 
 def open_cache(config: plain.Config) -> RuntimeCache:
