@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
+from xml.etree import ElementTree
 
 import attrs
 import jsonschema
 import pytest
 
 from expertcache_reference.timeline import hardware
-from expertcache_reference.timeline.chrome import chrome_trace
+from expertcache_reference.timeline.chrome import chrome_trace, microseconds
 from expertcache_reference.timeline.forecast import forecasts, tallied
 from expertcache_reference.timeline.gantt import COLOURS, MissingExtra, gantt, meaning, waits
 from expertcache_reference.timeline.hardware import Hardware, InvalidHardware, load_hardware, parse_hardware
@@ -203,8 +206,27 @@ def test_a_chrome_trace_has_the_structure_that_perfetto_reads() -> None:
     assert {(event["pid"], event["tid"]) for event in slices} <= named
     assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == ["sync", "split:1"]
     for thread in named:
-        spans = sorted((e["ts"], round(e["ts"] + e["dur"], 3)) for e in slices if (e["pid"], e["tid"]) == thread)
+        mine = [e for e in slices if (e["pid"], e["tid"]) == thread]
+        spans = sorted((int(e["ts"] * 1000), int(e["ts"] * 1000) + int(e["dur"] * 1000)) for e in mine)
         assert all(end <= start for (_, end), (start, _) in pairwise(spans)), "slices of one thread must not overlap"
+
+
+def test_perfetto_reads_back_every_nanosecond() -> None:
+    seeded = Random("nanoseconds")
+    large = (seeded.randrange(10 ** seeded.randrange(1, 16)) for _ in range(100_000))
+    for nanoseconds in (*range(100_000), 8_352_810, 2**50, *large):
+        value = json.loads(json.dumps(microseconds(nanoseconds)))
+        assert int(value * 1000.0) == nanoseconds  # as Perfetto's importer does
+        assert isinstance(value, float)
+
+
+def test_no_thread_has_the_number_of_a_process_or_of_another_thread() -> None:
+    machine = Storage(workers=64, lanes=64)
+    case = Scenario((load_of(70, range(70)),), (load_hardware("builtin:ds4-m5-pro").record(999),), storage=machine)
+    events = json.loads(chrome_trace(dict.fromkeys("abcdefghi", (case, schedule(case)))))["traceEvents"]
+    threads = [(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"]
+    assert len({tid for _, tid in threads}) == len(threads) == 9 * 65
+    assert {pid for pid, _ in threads}.isdisjoint(tid for _, tid in threads)
 
 
 def test_leases_open_and_close_and_times_are_microseconds() -> None:
@@ -232,6 +254,36 @@ def test_every_task_has_a_colour_and_waits_add_up_to_the_exposed_time() -> None:
         seen |= {meaning(case, task) for task in found.spans}
         assert sum(end - start for start, end in waits(found)) == breakdown(found).exposed > 0
     assert seen == COLOURS.keys() - {"exposed wait"}
+
+
+def test_a_wait_before_work_that_costs_nothing_is_seen() -> None:
+    case = Scenario((load_of(2, [1]),), (load_hardware("builtin:ds4-m5-pro").record(999_999),), Costs(route=5))
+    found = schedule(case)
+    assert list(waits(found)) == [(5, found.makespan)]
+    assert breakdown(found).exposed == found.makespan - 5 > 0
+
+
+HOSTILE = ("cost $5 and $\\frac{$", "\x1b[31mred\x00--\ud800", "模型の名前", "a\nb" * 500, "")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_any_name_is_drawn_as_it_is_written(name: str, form: str) -> None:
+    pytest.importorskip("matplotlib", reason="charts are in the extra `plot`")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = gantt({name: next(iter(drawn("sync").values()))}, name, form)
+    if form == "svg":
+        ElementTree.fromstring(made)  # well-formed
+
+
+def test_a_schedule_that_takes_no_time_is_drawn() -> None:
+    pytest.importorskip("matplotlib", reason="charts are in the extra `plot`")
+    case = Scenario((load_of(2, []),), (load_hardware("builtin:ds4-m5-pro").record(999),))
+    assert schedule(case).makespan == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gantt({"sync": (case, schedule(case))}, "nothing", "png").startswith(b"\x89PNG")
 
 
 def test_without_matplotlib_drawing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from io import BytesIO
-from typing import Any, ClassVar
+from math import ceil
+from typing import Any, ClassVar, NamedTuple
 
 from expertcache_reference.timeline.chrome import Drawn
 from expertcache_spec.errors import ExpertCacheError
@@ -30,9 +32,14 @@ _DARK = {"gate and up, resident", "down"}
 
 _WIDTH, _ROW, _HEAD, _FOOT = 12.0, 0.26, 0.55, 1.1
 """Inches of the page, of a lane, and of what stands above and below the lanes."""
-_HIGHEST = 60.0
-_MANY = 200
-"""Tasks from which on bars are too narrow for an edge."""
+_HIGHEST, _LOWEST_ROW = 60.0, 0.03
+"""Inches of a page that is not made higher while lanes can be made lower, and of the lowest lane."""
+_LABEL = 0.16
+"""Inches that a lane's name and a number in a bar need."""
+_EDGE, _THINNEST = 0.4, 0.04
+"""Points of the white edge between bars, and of that between the narrowest."""
+_TITLE = 200
+"""Characters of a title; what is longer is cut."""
 
 
 class MissingExtra(ExpertCacheError):
@@ -65,7 +72,9 @@ def gantt(drawn: Drawn, title: str, form: str) -> bytes:
         raise MissingExtra(
             "drawing needs matplotlib", where="timeline", cure="pip install 'expertcache[plot]', or write a .json"
         ) from error
-    with matplotlib.rc_context({"svg.hashsalt": "expertcache", "font.size": 8}):
+    plain = {"svg.hashsalt": "expertcache", "font.size": 8, "text.parse_math": False}  # a name is no formula
+    with matplotlib.rc_context(plain), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+")  # what the font lacks is drawn as a box
         figure = _figure(figures, drawn, title)
         buffer = BytesIO()
         metadata: dict[str, Any] = {"Date": None} if form == "svg" else {"Software": None}
@@ -73,20 +82,27 @@ def gantt(drawn: Drawn, title: str, form: str) -> bytes:
     return buffer.getvalue()
 
 
+def shown(text: str) -> str:
+    """The text in one line without what no picture can hold: control characters are escaped, what is endless is cut."""
+    printed = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:_TITLE])
+    return printed + ("..." if len(text) > _TITLE else "")
+
+
 def _figure(figures: Any, drawn: Drawn, title: str) -> Any:
     rows = [len(_lanes(schedule)) for _, schedule in drawn.values()]
-    height = min(_HIGHEST, sum(_ROW * count + _HEAD for count in rows) + _FOOT)
-    figure = figures.Figure(figsize=(_WIDTH, height), layout="constrained")
-    panels = figure.subplots(len(drawn), 1, sharex=True, squeeze=False, height_ratios=[_ROW * n + _HEAD for n in rows])
-    longest = max(span.end for _, schedule in drawn.values() for span in schedule.spans.values())
+    row = min(_ROW, max(_LOWEST_ROW, (_HIGHEST - _FOOT - _HEAD * len(rows)) / sum(rows)))
+    heights = [row * count + _HEAD for count in rows]
+    figure = figures.Figure(figsize=(_WIDTH, sum(heights) + _FOOT), layout="constrained")
+    panels = figure.subplots(len(drawn), 1, sharex=True, squeeze=False, height_ratios=heights)
+    longest = max(1, *(span.end for _, schedule in drawn.values() for span in schedule.spans.values()))
     unit, name = (1_000_000, "ms") if longest >= 10_000_000 else (1_000, "µs")
     used: set[str] = set()
     for (axes,), (label, (scenario, schedule)) in zip(panels, drawn.items(), strict=True):
-        used |= _panel(axes, scenario, schedule, unit, longest)
-        axes.set_title(f"{label}    {_said(breakdown(schedule), unit, name)}", loc="left", fontsize=8)
+        used |= _panel(axes, scenario, schedule, Scale(unit, longest - _from(drawn, longest), row))
+        axes.set_title(f"{shown(label)}    {_said(breakdown(schedule), unit, name)}", loc="left", fontsize=8)
     panels[-1][0].set_xlabel(name)
     panels[-1][0].set_xlim(_from(drawn, longest) / unit, longest / unit)
-    figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+    figure.suptitle(shown(title), fontsize=10, x=0.01, ha="left")
     patches = import_module("matplotlib.patches")
     handles = [patches.Patch(color=colour, label=what) for what, colour in COLOURS.items() if what in used]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
@@ -112,29 +128,50 @@ def _lanes(schedule: Schedule) -> list[int]:
     return sorted({span.lane for span in schedule.spans.values()} | {COMPUTE})
 
 
-def _panel(axes: Any, scenario: Scenario, schedule: Schedule, unit: int, longest: int) -> set[str]:
+class Scale(NamedTuple):
+    """Nanoseconds of the unit that is written, nanoseconds from edge to edge, inches of a lane."""
+
+    unit: int
+    width: int
+    row: float
+
+    def edge(self, length: int) -> float:
+        """Points of the edge of a bar: narrow bars keep one that leaves most of them to see."""
+        points = length / self.width * _WIDTH * 72
+        return min(_EDGE, max(_THINNEST, points / 8))
+
+    def has_room(self, length: int) -> bool:
+        """Whether a number can be written in a bar."""
+        return length * 90 > self.width and self.row >= _LABEL
+
+
+def _panel(axes: Any, scenario: Scenario, schedule: Schedule, scale: Scale) -> set[str]:
     """Draw one schedule; what colours it used."""
-    place = {lane: row for row, lane in enumerate(_lanes(schedule))}
-    idle = [(start / unit, (end - start) / unit) for start, end in waits(schedule)]
-    bars: dict[str, dict[int, list[tuple[float, float]]]] = {"exposed wait": {0: idle}}
+    lanes = _lanes(schedule)
+    place = {lane: row for row, lane in enumerate(lanes)}
+    bars: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    if idle := [(start, end - start) for start, end in waits(schedule)]:
+        bars["exposed wait", 0] = idle
     for task, span in sorted(schedule.spans.items(), key=lambda item: item[1]):
-        if span.start == span.end:
-            continue
-        row = bars.setdefault(meaning(scenario, task), {}).setdefault(place[span.lane], [])
-        row.append((span.start / unit, (span.end - span.start) / unit))
-        if task.kind in ("gate_up", "down", "read") and (span.end - span.start) * 90 > longest:
-            middle = (span.start + span.end) / 2 / unit
-            ink = "white" if meaning(scenario, task) in _DARK else "#202124"
-            axes.text(middle, place[span.lane], str(task.place), ha="center", va="center", fontsize=6, color=ink)
-    edge = 0.4 if len(schedule.spans) < _MANY else 0.0
-    for what, rows in bars.items():
-        for height, spans in rows.items():
-            if spans:
-                axes.broken_barh(spans, (height - 0.4, 0.8), facecolor=COLOURS[what], edgecolor="white", linewidth=edge)
-    axes.set_yticks(list(place.values()), ["compute" if lane == COMPUTE else f"worker {lane}" for lane in place])
+        if span.start < span.end:
+            bar = (span.start, span.end - span.start)
+            bars.setdefault((meaning(scenario, task), place[span.lane]), []).append(bar)
+            if task.kind in ("gate_up", "down", "read") and scale.has_room(span.end - span.start):
+                _number(axes, (span.start + span.end) / 2 / scale.unit, place[span.lane], task, scenario)
+    for (what, row), spans in bars.items():
+        drawn = [(start / scale.unit, length / scale.unit) for start, length in spans]
+        edges = [scale.edge(length) for _, length in spans]
+        axes.broken_barh(drawn, (row - 0.4, 0.8), facecolor=COLOURS[what], edgecolor="white", linewidths=edges)
+    named = lanes[:: max(1, ceil(_LABEL / scale.row))]
+    axes.set_yticks([place[n] for n in named], ["compute" if n == COMPUTE else f"worker {n}" for n in named])
     axes.set_ylim(len(place) - 0.5, -0.5)
     axes.spines[["top", "right"]].set_visible(False)
-    return {what for what, rows in bars.items() if any(rows.values())}
+    return {what for what, _ in bars}
+
+
+def _number(axes: Any, middle: float, row: int, task: TaskId, scenario: Scenario) -> None:
+    ink = "white" if meaning(scenario, task) in _DARK else "#202124"
+    axes.text(middle, row, str(task.place), ha="center", va="center", fontsize=6, color=ink)
 
 
 def waits(schedule: Schedule) -> Iterator[tuple[int, int]]:
@@ -145,3 +182,5 @@ def waits(schedule: Schedule) -> Iterator[tuple[int, int]]:
         if before < start:
             yield before, start
         before = end
+    if before < schedule.makespan:  # what follows the last wait takes no time
+        yield before, schedule.makespan
