@@ -56,7 +56,8 @@ class Work:
 
         To ask for the next batch is to say that the work on the one before has executed; under `ahead` it is not, but
         for the last batch of a wave. Records whose reads fail are left out, and the first of their errors is raised
-        when all others have been handed out: they are resident, and a retry reads what is lacking.
+        when all others have been handed out: they are resident, and a retry reads what is lacking. Between waves it
+        may stand in line for room, and raises as `Runtime.serve` does; the event is over then.
         """
         if self._begun or self._released:
             raise WrongState("the batches were handed out", where="work", cure="ask for them once an event")
