@@ -30,6 +30,7 @@ disciplines = pytest.mark.parametrize(
     "XC-SCHED-004",
     "XC-SCHED-005",
     "XC-SCHED-006",
+    "XC-SCHED-015",
 )
 @disciplines
 def test_every_schedule_is_legal(exam: Examination, discipline: str) -> None:

@@ -102,6 +102,7 @@ SMALLEST: dict[str, tuple[int, ...]] = {
     "threshold_off_by_one": (1,),
     "speculation_before_demand": (2,),
     "lease_ended_at_encode": (2,),
+    "reads_what_is_on_its_way": (2,),
     "combine_by_arrival": (1,),
 }
 """How small the witness must become: the first numbers of the question's size."""

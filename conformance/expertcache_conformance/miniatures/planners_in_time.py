@@ -16,6 +16,7 @@ from expertcache_conformance.adapters.planning import DISCIPLINES
 from expertcache_conformance.miniatures.planner import planner
 from expertcache_conformance.questions.schedules import KINDS
 from expertcache_spec.schedule import Plan, Scenario, Task, TaskId, evaluate, make_plan
+from expertcache_spec.schedule.work import adoptions
 
 
 def changed(request: Scenario, change: Callable[[Task], Task], sums: Any = None) -> dict[str, Any]:
@@ -79,6 +80,19 @@ def speculation_before_demand(request: Scenario) -> dict[str, Any]:
     tasks = [attrs.evolve(task, speculative=False, wanted=None) for task in plan.tasks]
     guesses = {task.id for task in plan.tasks if task.speculative}
     return told(request, Plan(tuple(sorted(tasks, key=lambda task: task.id not in guesses)), plan.sums))
+
+
+@planner("k3-out-of-core#32; slotstream", "XC-SCHED-015", disciplines=EVERY)
+def reads_what_is_on_its_way(request: Scenario) -> dict[str, Any]:
+    """Two queues that do not know of each other: a guess is read, and read again by the event that misses it."""
+    plan, again = make_plan(request), []
+    for (event, place), adopter in adoptions(request.loads).items():
+        load = request.loads[event]
+        for part, each in enumerate(request.record(load.prefetches[place]) if adopter is not None else ()):
+            task = TaskId(event, "read", len(load.keys) + place, part)
+            wait, transfer = request.storage.wait, request.storage.transfer(each.bytes)
+            again.append(Task(task, wait, frozenset({TaskId(event, "route")}), transfer, speculative=True))
+    return told(request, Plan((*plan.tasks, *again), plan.sums))
 
 
 @planner("ds4#384", "XC-SCHED-006", disciplines=EVERY)

@@ -77,6 +77,8 @@ class ScheduleQuestion(Question):
         if broken:
             other = self._under_other_guards(got) if broken[0].rule == "XC-SCHED-001" else None
             rule = broken[0].rule if other is None else "XC-SCHED-011"
+            if rule == "XC-SCHED-001" and self._reads_again(expected, got):
+                rule = "XC-SCHED-015"
             note = "; ".join(each.what for each in broken[:3]) + (f": it is a schedule of {other}" if other else "")
             return Wrong(rule, shown(expected), shown(got), note)
         late = [(span.start, task) for task, span in expected.spans.items() if got.spans[task][:2] != span[:2]]
@@ -104,6 +106,17 @@ class ScheduleQuestion(Question):
             now += took
         slots = tuple(tuple(range(len(load.keys))) for load in self.scenario.loads)
         return Schedule(spans, slots if answer.sums is None else answer.sums)
+
+    def _reads_again(self, expected: Schedule, got: Schedule) -> bool:
+        """Whether every task runs, and what runs beside them is reads of guesses that are on their way already."""
+        guesses = {
+            (event, "read", len(load.keys) + place)
+            for event, load in enumerate(self.scenario.loads)
+            for place in range(len(load.prefetches))
+        }
+        more = got.spans.keys() - expected.spans.keys()
+        lacking = expected.spans.keys() - got.spans.keys()
+        return bool(more) and not lacking and {task[:3] for task in more} <= guesses
 
     def _under_other_guards(self, got: Schedule) -> str | None:
         """Under which other threshold or guards of split the schedule is legal; None if under none."""
