@@ -166,6 +166,23 @@ def test_a_walk_that_is_cut_off_does_not_call_itself_complete() -> None:
     assert told == [(each, None) for each in range(1, 6)]
 
 
+@pytest.mark.parametrize(("first", "second"), [(2, 1), (1, 2)])
+def test_a_program_that_differs_from_run_to_run_is_not_called_seen_whole(first: int, second: int) -> None:
+    runs: list[int] = []
+
+    def program(machine: SimulatedMachine) -> None:
+        runs.append(1)
+        joined(
+            [machine.spawn(str(n), lambda: [machine.now(), None][1]) for n in range(first if len(runs) % 2 else second)]
+        )
+
+    found = exhaust(program)
+    assert not found.complete
+    assert found.failure is not None
+    assert found.failure.kind == "schedule"
+    assert "after the same" in str(found.failure.finding)
+
+
 # ---------------------------------------------------------------------------------------------- schedules as text
 
 

@@ -17,6 +17,7 @@ from expertcache_reference.system.simulated.schedules import (
     choices_of,
     text_of,
 )
+from expertcache_reference.system.simulated.tasks import Finding
 
 Progress = Callable[[int, int | None], object]
 """Called with how many schedules have run, and of how many (None: nobody knows)."""
@@ -73,12 +74,14 @@ def exhaust(
     """Run by every schedule there is, depth first (with at most so many preemptions, if given), or the first `limit`.
 
     Each run takes other choices than all before: the walk increments the last decision that has an option left, as
-    an odometer does, and is complete when none has.
+    an odometer does, and is complete when none has. A program that decides otherwise from run to run is a finding.
     """
-    prefix: list[int] = []
+    prefix: list[tuple[int, int]] = []
     for number in range(1, limit + 1):
         strategy = Systematic(prefix, preemptions)
         outcome = run(program, strategy, simulation)
+        if outcome.finding is None and (why := strategy.strayed()):
+            outcome = attrs.evolve(outcome, finding=Finding("schedule", why))
         if progress is not None:
             progress(number, None)
         if outcome.finding is not None:
@@ -103,7 +106,7 @@ def shorter(choices: list[int]) -> Iterator[list[int]]:
 
 def shortened(program: Program, outcome: Outcome, simulation: Simulation | None, most_runs: int = 200) -> Outcome:
     """A run that breaks something of the same kind by the fewest choices, as far as `most_runs` tries find it."""
-    runs, better = 0, True
+    runs, better = 0, outcome.kind != "schedule"
     while better:
         better = False
         for choices in shorter(choices_of(outcome.schedule)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from expertcache_reference.system.simulated.schedules import Strategy
+from expertcache_reference.system.simulated.schedules import Strategy, WrongSchedule
 from expertcache_reference.system.simulated.tasks import ASLEEP, Finding, Kind, Stopped, Task, Waitable
 
 LOOK_UP = 1.0
@@ -45,7 +45,11 @@ class Scheduler:
         """One of the options, as the strategy will."""
         if options == 1:
             return 0
-        choice = self.strategy.choose(options, forced)
+        try:
+            choice = self.strategy.choose(options, forced)
+        except WrongSchedule as wrong:
+            self.found("schedule", wrong.what)
+            raise Stopped from None
         if not 0 <= choice < options:
             self.found("schedule", f"decision {len(self.choices)} has {options} options, not an option {choice}")
             raise Stopped

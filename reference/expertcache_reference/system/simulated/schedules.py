@@ -93,28 +93,41 @@ class Replay:
 class Systematic:
     """One run of a depth-first walk over all choices: a prefix that is given, then option 0.
 
-    `preemptions` bounds how many a run may have; None is all. `following` is the next prefix, None after the last.
+    The prefix is of choices and of how many there were to choose from. `preemptions` bounds how many a run may have;
+    None is all. `following` is the next prefix, None after the last.
     """
 
-    def __init__(self, prefix: Sequence[int], preemptions: int | None = None) -> None:
+    def __init__(self, prefix: Sequence[tuple[int, int]], preemptions: int | None = None) -> None:
         self._prefix, self._left = prefix, preemptions
         self._taken: list[tuple[int, int]] = []
 
     def choose(self, options: int, forced: bool) -> int:
-        """As `Strategy.choose`."""
+        """As `Strategy.choose`. Raises `WrongSchedule` where an earlier run had another number of options here."""
         at = len(self._taken)
-        choice = self._prefix[at] if at < len(self._prefix) else 0
         open_options = options if forced or self._left is None or self._left > 0 else 1
+        choice, before = self._prefix[at] if at < len(self._prefix) else (0, open_options)
+        if open_options != before:
+            raise WrongSchedule(
+                f"decision {at} has {open_options} options, and had {before} after the same decisions",
+                where="program", cure="take out of it what differs from run to run",
+            )  # fmt: skip
         self._taken.append((choice, open_options))
         if choice and not forced and self._left is not None:
             self._left -= 1
         return choice
 
-    def following(self) -> list[int] | None:
+    def strayed(self) -> str:
+        """Why the run was not the one of its prefix, if it ended before; empty if it was."""
+        at = len(self._taken)
+        return (
+            "" if at >= len(self._prefix) else f"the run ended after {at} decisions, and had more after the same ones"
+        )
+
+    def following(self) -> list[tuple[int, int]] | None:
         """The prefix of the next run: the last decision with an option left takes it."""
         taken = list(self._taken)
         while taken:
             choice, options = taken.pop()
             if choice + 1 < options:
-                return [each for each, _ in taken] + [choice + 1]
+                return [*taken, (choice + 1, options)]
         return None
