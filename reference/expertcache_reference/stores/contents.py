@@ -19,9 +19,6 @@ CHUNK = 8 * 2**20
 PROBE = 4096
 """Bytes at each end of what a file holds of records that are compared when it is opened."""
 
-Progress = Callable[[int, int], object]
-"""Told the bytes that are done and the bytes of all."""
-
 
 class Files:
     """The files of a layout, opened as they are needed and closed together."""
@@ -81,11 +78,13 @@ def probe(layout: Layout, file: str, opened: Opened) -> str:
     return hashlib.sha256(head + opened.read(last.end - tail, tail)).hexdigest()
 
 
-def verify(store: FileStore, machine: Opener | None = None, progress: Progress = lambda done, total: None) -> str:
+def verify(
+    store: FileStore, machine: Opener | None = None, progress: Callable[[int, int], object] = lambda done, total: None
+) -> str:  # fmt: skip
     """Read every record, compare each with what is recorded of it, and give the fingerprint of them all.
 
     Raises `WrongFile` naming the first record that is not what it was; with nothing recorded there is nothing to
-    compare, and the fingerprint is what one learns.
+    compare, and the fingerprint is what one learns. `progress` is told the bytes that are done and those of all.
     """
     found: dict[Key, str] = {}
     sizes, done = store.layout.shape.record_bytes, 0

@@ -6,11 +6,11 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from expertcache_reference.stores.contents import Files, Progress, changed, chunks, content, digest, probe
+from expertcache_reference.stores.contents import Files, changed, chunks, content, digest, probe
 from expertcache_reference.stores.disk import Disk
 from expertcache_reference.stores.manifest import Manifest
 from expertcache_reference.stores.opening import open_store
@@ -29,13 +29,14 @@ _ABOUT_AN_INDEX = 100
 
 def pack(
     source: FileStore, target: str | Path, kind: str, *, alignment: int = 16384, restart: bool = False,
-    progress: Progress = lambda done, total: None, disk: Disk | None = None,
+    progress: Callable[[int, int], object] = lambda done, total: None, disk: Disk | None = None,
 ) -> FileStore:  # fmt: skip
     """Copy every record of the source into a new store of another format, and open it.
 
     The product has its name when it is whole and on the device, not before. What is done when the process is killed,
     interrupted or refused by the disk stays in a work folder (`work`), and the same call continues it: records that
-    are there are read again and compared. With `restart` they are thrown away. One process a product.
+    are there are read again and compared. With `restart` they are thrown away. One process a product. `progress` is
+    told the bytes that are done and those of all.
 
     Raises `CannotWrite` where the product exists, is being packed by another process, has no room or cannot be
     written; `WrongFile` where the source has other bytes than were recorded, or changes meanwhile; `UnknownName` for an
@@ -69,7 +70,7 @@ def _sweep(work: Work, product: Path) -> None:
 class _Packing:
     """One run of `pack`: the state that its steps share."""
 
-    def __init__(self, source: FileStore, planned: Plan, work: Work, progress: Progress) -> None:
+    def __init__(self, source: FileStore, planned: Plan, work: Work, progress: Callable[[int, int], object]) -> None:
         self.source, self.plan, self.work, self._progress = source, planned, work, progress
         self.product = work.pack if planned.is_folder else work.pack / planned.index
         self.digests: dict[Key, str] = {}
