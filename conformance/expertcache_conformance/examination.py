@@ -320,6 +320,8 @@ class Examination:
         if found is not None and rule in ("", found.rule):
             raise RulesBroken([found])
         missing = undecided(log)
+        if rule and "XC-HIST-012" in missing:
+            raise NotJudged(missing["XC-HIST-012"])
         if rule in missing:
             raise NotJudged(missing[rule])
         if found is not None:
@@ -336,6 +338,8 @@ class Examination:
             return
         if log.judged[0].rule == "XC-HIST-002":
             raise NotJudged("the log cannot be read")
+        if not log.judged[0].records:
+            raise NotJudged("the log says nothing")
         steps, found = compare(log)
         self.programs += steps
         if found is not None:

@@ -238,3 +238,13 @@ def test_a_file_that_is_no_log_is_blamed_on_the_option(tmp_path: Path) -> None:
     run = suite(tmp_path, "--impl", "log:bad.jsonl")
     assert run.code == 4
     assert "--impl: bad.jsonl:1: not an expertcache log. Cure: " in run.text
+
+
+@pytest.mark.rule("XC-HIST-012")
+def test_a_log_that_says_nothing_is_no_error_and_no_pass(tmp_path: Path) -> None:
+    found = log()
+    empty = run(tmp_path, counted([found[0], found[-1]]))
+    assert not empty.passed
+    assert not empty.broken
+    assert "proves nothing" in empty.not_judged[LEGAL]
+    assert STEPS in empty.not_judged

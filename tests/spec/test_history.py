@@ -17,10 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expertcache_spec.errors import ExpertCacheError
-from expertcache_spec.eviction import POLICIES
+from expertcache_spec.eviction import POLICIES, make
 from expertcache_spec.history import (
     OPERATIONS,
+    Header,
     InvalidLog,
+    Recorder,
     check,
     decisions,
     encode_header,
@@ -32,12 +34,12 @@ from expertcache_spec.history import (
 from expertcache_spec.history.header import decode_log_header
 from expertcache_spec.history.reading import MAX_LINE, split_lines
 from expertcache_spec.history.schema import OBSERVABLE, check_line
-from expertcache_spec.model import Budget, Geometry
+from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import Replay
-from expertcache_spec.residency import Settings
+from expertcache_spec.residency import Residency, Settings
 from expertcache_spec.trace import Event, Trace
 
-from .logs import Log, counted, lines, log, managed, place, verdict
+from .logs import MODEL, Log, counted, lines, log, managed, place, verdict
 from .recordings import beginning, bigmoe
 from .strategies import Case, cases, random_case
 
@@ -128,6 +130,27 @@ def test_weights_and_scores_go_into_the_log_and_come_out_of_it() -> None:
     assert (verdict(found).rule, verdict(found).line) == ("XC-TRACE-004", 2)
 
 
+@pytest.mark.rule("XC-HIST-010", "XC-HIST-011")
+def test_a_queued_prefetch_that_a_demand_overtakes_is_discarded() -> None:
+    found = log()
+    ends = [("select", 2, "queued"), ("combine", 2, "discarded")]
+    for target, nth, state in ends:
+        found.insert(place(found, target, nth), {"op": "prefetch", "key": [0, 2], "state": state, "thread": 0})
+    assert verdict(counted(found)).answer == "legal"
+
+
+@pytest.mark.rule("XC-HIST-011")
+def test_a_prefetch_may_lie_ready_and_unused_when_the_log_ends() -> None:
+    recorder = Recorder(Residency(MODEL, Budget(slots=4), make("lru")))
+    recorder.say("prefetch", key=[0, 3], state="queued")
+    recorder.end_reads(recorder.prefetch(Key(0, 3)))
+    recorder.publish(Key(0, 3))
+    recorder.say("prefetch", key=[0, 3], state="ready")
+    recorder.end()
+    header = encode_header(Header(MODEL, Budget(slots=4), policy="lru"))
+    assert verdict([header, *recorder.taken()]).answer == "legal"
+
+
 # ---------------------------------------------------------------------------------------------- staging
 
 
@@ -202,6 +225,13 @@ def test_what_a_log_does_not_say_leaves_its_rules_undecided(change: dict[str, An
     told = verdict(found)
     assert (told.answer, set(told.undecided)) == ("unknown", undecided), told
     assert all(told.undecided.values())
+
+
+@pytest.mark.rule("XC-HIST-012")
+def test_a_log_that_says_nothing_proves_nothing() -> None:
+    found = log()
+    told = verdict(counted([found[0], found[-1]]))
+    assert (told.answer, told.records, set(told.undecided)) == ("unknown", 0, {"XC-HIST-012"})
 
 
 @pytest.mark.rule("XC-HIST-012")

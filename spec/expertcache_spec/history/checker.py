@@ -17,22 +17,14 @@ from expertcache_spec.history.books import Coverage
 from expertcache_spec.history.following import FOLLOWERS, Block, Record
 from expertcache_spec.history.header import Header
 from expertcache_spec.history.reading import Line
+from expertcache_spec.history.speculating import Speculating
 from expertcache_spec.history.verdict import Offence, Verdict
 from expertcache_spec.history.working import Working
 from expertcache_spec.model import Budget, Key
 
-_NEXT = {
-    "": ("queued", "reading"),
-    "queued": ("reading", "discarded"),
-    "reading": ("ready", "late", "failed"),
-    "ready": ("adopted", "discarded"),
-    "late": ("adopted", "failed"),
-}
-"""State of a prefetch to the states that may follow (XC-HIST-010); the rest are final."""
-
 
 @attrs.define(slots=False)
-class Checker(Working):
+class Checker(Speculating):
     """Feed it the lines of a log in order; `finish` gives the verdict."""
 
     clock: int = attrs.field(default=0, init=False)
@@ -109,55 +101,12 @@ class Checker(Working):
         except ExpertCacheError as error:
             raise Offence(rule, line, error.what) from error
 
-    def prefetch(self, record: Record, line: int) -> None:
-        """A speculative read enters a state (XC-HIST-010)."""
-        key, state = self.key(record, line), record["state"]
-        before, since = self.states.get(key, ("", 0))
-        if state not in _NEXT[before]:
-            raise Offence("XC-HIST-010", line, f"a prefetch of {key} is {state} after {before or 'nothing'}", since)
-        if self.header.prefetch == "staging":
-            self._staged(key, state, line)
-        else:
-            self._in_slot(key, state, line)
-        if state in _NEXT:
-            self.states[key] = (state, line)
-        else:
-            self.states.pop(key, None)
-
-    def _in_slot(self, key: Key, state: str, line: int) -> None:
-        if state == "reading":
-            outcome = self.machine.prefetch(key)
-            if outcome != "started":
-                raise Offence("XC-RES-021", line, f"a prefetch of {key} reads; it had to be {outcome}")
-            self.flights[key] = Coverage(line)
-        there, flying = self.is_resident(key), key in self.machine.flights
-        fits = {"ready": there, "adopted": there, "late": flying, "discarded": not there, "failed": not flying}
-        if not fits.get(state, True):
-            raise Offence("XC-HIST-010", line, f"a prefetch is {state}, and {key} is{' not' * (not there)} resident")
-
-    def _staged(self, key: Key, state: str, line: int) -> None:
-        """Outside the cache: no residency changes; a demand that finds the bytes takes them over."""
-        if state == "reading":
-            self.staged[key] = Coverage(line)
-        elif state == "ready":
-            self._check_whole(key, self.staged[key], line, "XC-HIST-010")
-        elif state in ("adopted", "late"):
-            mine = self.flights.get(key)
-            if state == "adopted" and key not in self.staged:
-                return  # taken over when it was late
-            if mine is None or mine.ranges or mine.pending:
-                raise Offence("XC-HIST-010", line, f"a prefetch is {state}, and no miss waits for {key}")
-            self.flights[key] = self.staged.pop(key)
-        elif key in self.staged:
-            for number in self.staged.pop(key).pending:
-                del self.runs[number]
-
     def end(self, record: Record, line: int) -> None:
         """Nothing is left open (XC-HIST-011)."""
         waves = [(wave.line, f"ticket {ticket} is not released") for ticket, wave in self.tickets.items()]
         flights = [(coverage.line, f"{key} is still being read") for key, coverage in self.flights.items()]
         deferred = [(since, f"ticket {ticket} is not resumed") for ticket, (_, since) in self.deferring.items()]
-        left = min(waves + flights + deferred, default=None)
+        left = min([*waves, *flights, *deferred, *self.unfinished()], default=None)
         if left is not None:
             raise Offence("XC-HIST-011", line, f"the log ends and {left[1]}", left[0])
         self.ended = True
@@ -168,7 +117,7 @@ class Checker(Working):
         "read_end": Working.read_end, "publish": Working.publish, "fail": Working.fail,
         "compute_start": Working.compute_start, "compute_end": Working.compute_end, "combine": Working.combine,
         "release": Working.release, "resize": resize, "pin": pin, "unpin": unpin, "seed": seed, "reset": reset,
-        "rebind": rebind, "prefetch": prefetch, "end": end,
+        "rebind": rebind, "prefetch": Speculating.prefetch, "end": end,
     }  # fmt: skip
 
 
@@ -186,6 +135,8 @@ def check(header: Header, lines: Iterable[Line], watch: Callable[[Iterable[Line]
             raise Offence("XC-HIST-011", checker.clock_line, "the log does not end")
     except Offence as found:
         return Verdict("illegal", checker.records, found.line, found.rule, found.what, found.witness)
+    if not checker.records:
+        checker.undecided["XC-HIST-012"] = "the log says nothing between header and end, and proves nothing"
     undecided = dict(sorted(checker.undecided.items()))
     return Verdict("unknown" if undecided else "legal", checker.records, undecided=undecided)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from expertcache_spec.history.header import Header, decode_log_header
-from expertcache_spec.history.schema import InvalidLog, check_line
+from expertcache_spec.history.schema import FORMAT, InvalidLog, check_line
 
 MAX_LINE = 16 * 2**20
 """Bytes of the longest line: the selection of a prompt of some 400,000 tokens."""
@@ -18,6 +18,7 @@ MAX_LINE = 16 * 2**20
 Line = tuple[int, dict[str, Any]]
 """A line's number in its file, from 1, and its record."""
 
+_BEGINS = f'is this an event log? its first line is an object with "format": "{FORMAT}"'
 _CUT = "the log is cut off: copy or record it again"
 
 
@@ -63,7 +64,9 @@ def _parsed(pieces: Iterable[bytes], name: str) -> Iterator[tuple[int, object]]:
             raise InvalidLog("nested too deeply", where=where, cure="is this a log?") from error
         except ValueError as error:
             raise InvalidLog(
-                f"not strict JSON: {error}"[:300], where=where, cure="one JSON object a line, each field once"
+                f"not strict JSON: {error}"[:300],
+                where=where,
+                cure="one JSON object a line, each field once" if number > 1 else _BEGINS,
             ) from error
 
 
