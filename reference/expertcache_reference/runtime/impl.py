@@ -1,7 +1,8 @@
 """The runtime as an `--impl`: every read of the examination is a read of a file, every record's bytes are looked at.
 
-The examination asks about models of a few records of a few bytes. Their files are written, full of a pattern, into a
-temporary folder, one for each shape, and go with the process.
+Most models of the examination are a few records of a few bytes. Their files are written, full of a pattern, into a
+temporary folder, one for each shape, and go with the process. Of a large record the files hold the first bytes only,
+and the rest is charged for and not read.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import attrs
+
 from expertcache_reference import cache as plain
 from expertcache_reference.runtime.batches import Batch
 from expertcache_reference.runtime.held import HeldCore
+from expertcache_reference.runtime.opening import Source
 from expertcache_reference.runtime.patterns import pattern, store_of
+from expertcache_reference.runtime.records import Records
 from expertcache_reference.runtime.runtime import Runtime
 from expertcache_reference.runtime.work import Work
 from expertcache_spec.errors import WrongState
@@ -30,10 +35,16 @@ PROFILE = {
 
 
 class HeldRuntime(Runtime):
-    """A runtime whose reads begin when they are told to."""
+    """A runtime whose reads begin when they are told to; of a large record it reads what there is."""
 
     inside = HeldCore
     _core: HeldCore
+
+    def _records(self, store: Source) -> Records:
+        """As `Runtime._records`, with the sizes that are read, whatever is charged for."""
+        shape, charged = store.layout.shape, store.geometry
+        sizes = tuple(shape.record_bytes(layer) if layer in shape.parts else 0 for layer in range(charged.layers))
+        return Records(store.layout, attrs.evolve(charged, record_bytes=sizes), chunks=1, staged=False)
 
     @property
     def core(self) -> HeldCore:
@@ -98,7 +109,7 @@ class RuntimeCache:
         wave.wait(lambda: not wave.pending)
         wave.hand_out(Batch(*[tuple(key for key in wave.keys if key not in wave.failed)] * 3))
         for key in wave.keys:
-            if key not in wave.failed and work.record(key) != pattern(key, self._geometry.size(key.layer)):
+            if key not in wave.failed and work.record(key) != pattern(key, self._core.records.sizes[key.layer]):
                 raise AssertionError(f"wrong bytes of {key}")
         ended = work.end_wave()
         if not wave.selection.deferred:

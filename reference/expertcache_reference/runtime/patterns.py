@@ -12,6 +12,9 @@ from expertcache_spec.layout.kinds import packed_layers
 from expertcache_spec.layout.placing import Layout, Shape, written
 from expertcache_spec.model import Geometry, Key
 
+MOST = 64
+"""Bytes of a record that are there to be read: the examination also asks about models of many gigabytes."""
+
 
 def pattern(key: Key, size: int) -> bytes:
     """Bytes that say whose they are and where."""
@@ -44,7 +47,7 @@ def _written(experts: int, sizes: tuple[tuple[int, int], ...]) -> tuple[Layout, 
 
 
 def store_of(geometry: Geometry, fingerprint: str) -> PatternStore:
-    """The store of a model; its files are written once."""
-    sizes = tuple((layer, geometry.size(layer)) for layer in geometry.routed)
+    """The store of a model; its files are written once, and hold of a larger record the first `MOST` bytes."""
+    sizes = tuple((layer, min(MOST, geometry.size(layer))) for layer in geometry.routed)
     layout, folder = _written(geometry.experts, sizes)
     return PatternStore(layout, geometry, fingerprint, folder)
