@@ -53,7 +53,8 @@ class Finding:
     """How far a candidate explains a log.
 
     agreed: events that it explains from the start. difference: None when it explains all, else what it would have
-    done at the first event that it does not explain: expected and got hits and victims, or the error it raises.
+    done at the first event that it does not explain: the hits or victims of its own and those of the log alone, or the
+    error it raises.
     """
 
     candidate: Candidate
@@ -159,16 +160,19 @@ def explain(geometry: Geometry, budget: Budget, log: Sequence[Observed], candida
 def _differs(entry: Observed, step: Step) -> str | None:
     hits, victims = frozenset(step.hits), frozenset(step.victims)
     if hits != entry.hits:
-        return f"hits {_keys(hits)}, not {_keys(entry.hits)}"
+        return f"hits {_keys(hits - entry.hits)}, not {_keys(entry.hits - hits)}"
     if entry.victims is not None and victims != entry.victims:
-        return f"evicts {_keys(victims)}, not {_keys(entry.victims)}"
+        return f"evicts {_keys(victims - entry.victims)}, not {_keys(entry.victims - victims)}"
     return None
 
 
 def _keys(keys: Iterable[Key]) -> str:
-    return "{" + " ".join(f"({key.layer},{key.expert})" for key in sorted(keys)) + "}"
+    shown = [f"({key.layer},{key.expert})" for key in sorted(keys)]
+    more = [f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
+    return "{" + " ".join([*shown[:_SHOWN], *more]) + "}"
 
 
+_SHOWN = 8  # keys of a difference
 Watch = Callable[[list[Candidate]], Iterable[Candidate]]
 
 

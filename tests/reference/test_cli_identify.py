@@ -59,3 +59,41 @@ def test_an_event_log_says_its_budget_settings_and_claim_itself(tmp_path: Path, 
     assert ran.code == code, ran.out + ran.err
     assert f"sold as {policy}" in ran.out
     assert "  fifo, overflow bypass\n" in ran.out
+
+
+def logged(path: Path, **header: object) -> Path:
+    """The log of a FIFO of seven slots, under a changed header."""
+    run_of_fifo = Replay(random_trace(Random(3), Geometry(2, 8, 3), passes=60), "fifo", Budget(slots=7),
+                         Settings(overflow="bypass"))  # fmt: skip
+    records = log_of(run_of_fifo)
+    lines = ({**next(records), **header}, *records)
+    path.write_text("".join(json.dumps(record) + "\n" for record in lines))
+    return path
+
+
+def test_a_log_of_a_policy_of_ones_own_is_tried_without_its_claim_and_says_how_to_name_it(tmp_path: Path) -> None:
+    ran = run(
+        "identify", logged(tmp_path / "own.jsonl", policy={"name": "mine", "parameters": {}}), "--policies", "fifo"
+    )
+    assert ran.code == 0, ran.err
+    assert "sold as" not in ran.out
+    assert "--sold-as module:CARD" in ran.err
+
+
+def test_a_damaged_log_is_bad_input_and_an_empty_claim_no_claim(tmp_path: Path) -> None:
+    path = logged(tmp_path / "run.jsonl")
+    assert run("identify", path, "--policies", "fifo", "--sold-as", "").code == 2
+    refused = run("identify", path, "--policies", "static:keys=9.1")
+    assert (refused.code, "no routed layer 9" in refused.err) == (2, True)
+    path.write_bytes(path.read_bytes()[:-30])
+    damaged = run("identify", path, "--policies", "fifo")
+    assert (damaged.code, "cut off" in damaged.err) == (1, True)
+
+
+def test_a_claim_is_tried_under_the_settings_that_candidates_are_tried_under() -> None:
+    # A prompt asks for more than 100 records: without bypass no claim would get beyond it.
+    ran = run("identify", "builtin:gemma-4-26b-a4b", "--slots", 100, "--policies", "lru", "--sold-as", "lru", "--touch",
+              "router", "--scope", "global", "--repeats", "promote")  # fmt: skip
+    line = ran.out.splitlines()[0]
+    assert line.startswith("sold as lru, overflow bypass: differs at event")
+    assert len(line) < 250

@@ -59,7 +59,7 @@ def test_a_card_of_ones_own_is_spelled_by_its_module_and_takes_typed_parameters(
     [
         ("lur", "one of fifo, lru"),
         ("", "one of fifo, lru"),
-        ("lru:every=3", "parameter 'every'"),
+        ("lru:every=3", "parameter 'every'. Cure: it takes none"),
         ("every=3:lru", "NAME:parameter=value"),
         ("a:b:c", "NAME:parameter=value"),
         ("lru:", "NAME:parameter=value"),

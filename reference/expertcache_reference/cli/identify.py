@@ -11,10 +11,11 @@ import typer
 
 from expertcache_reference.cli import options
 from expertcache_reference.cli.console import load, print_json, print_table, tracked, warn
-from expertcache_reference.cli.failures import BAD_TRACE
+from expertcache_reference.cli.failures import BAD_TRACE, complain
 from expertcache_reference.cli.logs import is_log, pieces_of
+from expertcache_spec.eviction import POLICIES
 from expertcache_spec.eviction.spelling import Spelled, spell
-from expertcache_spec.history import read_log
+from expertcache_spec.history import InvalidLog, read_log
 from expertcache_spec.history.extract import decisions
 from expertcache_spec.identify import Candidate, Finding, Observed, identify, observed
 from expertcache_spec.identify import explain as explained
@@ -49,11 +50,10 @@ def identify_command(
     given = {"scope": scope, "room": room, "touch": touch, "repeats": repeats, "overflow": overflow}
     chosen: Any = options.settings(profile, admission=admission, **given)
     fixed = {name: value for name, value in {**given, "admission": admission}.items() if value is not None}
-    tried = (
-        None
-        if policies is None
-        else [_bound(options.policy(name, None)) for name in options.listed(policies, "--policies")]
-    )
+    asked = [] if policies is None else [options.policy(name, None) for name in options.listed(policies, "--policies")]
+    tried = None if policies is None else [_bound(spelled) for spelled in asked]
+    if overflow is None and profile is None:
+        chosen = attrs.evolve(chosen, overflow="bypass")  # as candidates are tried
     if is_log(source):
         model, limit, log, fixed, sold_as = _of_log(source, slots, budget, fixed, sold_as)
     else:
@@ -61,7 +61,9 @@ def identify_command(
         limit, _ = options.budget(slots, budget)
         warn(notes)
         model, log = trace.geometry, observed(trace)
-    claim = None if sold_as is None else options.policy(sold_as, None)
+    claim = None if sold_as is None else options.for_model(options.policy(sold_as, None), model)
+    for spelled in asked:
+        options.for_model(spelled, model)
     chosen = attrs.evolve(chosen, **fixed)
     sold = None if claim is None else explained(model, limit, log, Candidate(claim.card, claim.parameters, chosen))
     found = identify(model, limit, log, tried, watch=_watched, **fixed)
@@ -77,13 +79,21 @@ def _of_log(
     source: str, slots: int | None, budget: str | None, fixed: dict[str, Any], sold_as: str | None
 ) -> tuple[Geometry, Budget, list[Observed], dict[str, Any], str | None]:
     """Model, budget, events, settings and claim of an event log; what was given on the command line comes first."""
-    with pieces_of(Path(source)) as (found, total), tracked(found, total, f"reading {options.shown(source)}") as pieces:
-        header, lines = read_log(pieces, source)
-        log = [Observed(d.event, frozenset(d.hits), frozenset(d.victims)) for d in decisions(lines)]
+    try:
+        with pieces_of(Path(source)) as (raw, total), tracked(raw, total, f"reading {options.shown(source)}") as pieces:
+            header, lines = read_log(pieces, source)
+            log = [Observed(d.event, frozenset(d.hits), frozenset(d.victims)) for d in decisions(lines)]
+    except InvalidLog as error:
+        complain(error)
+        raise typer.Exit(BAD_TRACE) from None
     limit = header.budget if slots is None and budget is None else options.budget(slots, budget)[0]
     declared = {name: getattr(header.settings, name) for name in SETTINGS if name not in ("touch", "repeats")}
-    claim = None if header.policy is None else spell(header.policy, header.parameters)
-    return header.geometry, limit, log, {**declared, **fixed}, sold_as or claim
+    if sold_as is None and header.policy in POLICIES:
+        sold_as = spell(str(header.policy), header.parameters)
+    elif sold_as is None and header.policy is not None:
+        warn([f"the log declares policy {header.policy!r}, which is none of the specification: name its card, "
+              "--sold-as module:CARD, to have it tried"])  # fmt: skip
+    return header.geometry, limit, log, {**declared, **fixed}, sold_as
 
 
 def _bound(spelled: Spelled) -> Any:

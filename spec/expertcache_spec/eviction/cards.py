@@ -57,7 +57,9 @@ def completed(parameters: Iterable[Parameter], given: Mapping[str, Value], where
     known = {parameter.name: parameter for parameter in parameters}
     for name in given:
         if name not in known:
-            raise UnknownName(f"parameter {name!r}", where=where, cure=f"one of {', '.join(known) or 'none'}")
+            raise UnknownName(
+                f"parameter {name!r}", where=where, cure=f"one of {', '.join(known)}" if known else "it takes none"
+            )
     return {name: p.check(given[name], where) if name in given else p.default for name, p in known.items()}
 
 
