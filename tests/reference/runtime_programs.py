@@ -1,78 +1,26 @@
-"""Stores of pattern bytes, and small programs that serve events from them and look at everything that comes."""
+"""Small programs that serve events from stores of pattern bytes, and look at everything that comes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
 from expertcache_reference.runtime import Runtime, RuntimeClosed, Work
 from expertcache_reference.system.seam import Machine
-from expertcache_reference.system.simulated import Simulation
 from expertcache_spec.errors import ExpertCacheError, InvalidBudget, MustWait, StillInUse, WrongState
 from expertcache_spec.history import Verdict, check, decode_log_header, numbered
-from expertcache_spec.layout.kinds import packed_layers, stacked_tensors
-from expertcache_spec.layout.placing import Layout, Shape, written
-from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.model import Budget, Key
 from expertcache_spec.residency import Residency, Settings, audit
-from expertcache_spec.trace import Event, Phase
+from expertcache_spec.trace import Event
 
-PARTS = {"gate": 64, "up": 64, "down": 64}
-FOLDER = Path("/model")
+from .runtime_stores import PatternStore, event, pattern, simulation, store
 
-
-@cache
-def pattern(key: Key, size: int) -> bytes:
-    """Bytes that say whose they are and where: no two records, and no two places of one, are alike for long."""
-    seed = key.layer * 7919 + key.expert * 104729
-    return bytes((seed + at * 31 + (at >> 8) * 17 + (at >> 3)) & 255 for at in range(size))
-
-
-@attrs.frozen(slots=False)
-class PatternStore:
-    """A store whose every byte is known."""
-
-    layout: Layout
-    geometry: Geometry
-    fingerprint: str = "pattern"
-    folder: Path = FOLDER
-
-    def files(self) -> dict[str, bytes]:
-        """Path to bytes."""
-        shape = self.layout.shape
-        found = written(self.layout, lambda key: pattern(key, shape.record_bytes(key.layer)))
-        return {str(self.folder / name): bytes(data) for name, data in found.items()}
-
-    def write(self) -> PatternStore:
-        """The files, for real."""
-        for path, data in self.files().items():
-            Path(path).write_bytes(data)
-        return self
-
-
-def store(
-    layers: int = 2, experts: int = 4, top_k: int = 2, parts: Mapping[str, int] | Sequence[Mapping[str, int]] = PARTS,
-    folder: Path = FOLDER, stacked: bool = False,
-) -> PatternStore:  # fmt: skip
-    """A store of one file a layer, or of stacked tensors; `parts` of all layers, or of each."""
-    each = [parts] * layers if isinstance(parts, Mapping) else list(parts)
-    shape = Shape(experts, dict(enumerate(each)))
-    sizes = tuple(shape.record_bytes(layer) for layer in range(layers))
-    layout = stacked_tensors(shape) if stacked else packed_layers(shape)
-    return PatternStore(layout, Geometry(layers, experts, top_k, sizes), folder=folder)
-
-
-def event(layer: int, *experts: int, stream: int = 0, number: int = 0, phase: Phase = "decode") -> Event:
-    """One row's event."""
-    return Event(layer, (experts,), stream, number, phase)
-
-
-def simulation(found: PatternStore, **fields: Any) -> Simulation:
-    """A machine that has the store's files; pages of 64 bytes, so that small records are several chunks."""
-    return Simulation(files=found.files(), **{"page": 64, **fields})
+__all__ = [
+    "PatternStore", "Program", "assert_clean", "assert_legal", "assert_sound", "consume", "event", "pattern",
+    "residency_of", "simulation", "store", "verdict",
+]  # fmt: skip
 
 
 def verdict(lines: list[dict[str, Any]]) -> Verdict:
@@ -81,9 +29,9 @@ def verdict(lines: list[dict[str, Any]]) -> Verdict:
 
 
 def assert_legal(lines: list[dict[str, Any]]) -> None:
-    """The log passes, every rule judged."""
+    """The log passes, every rule judged; one of a runtime that was closed before anything was asked proves nothing."""
     found = verdict(lines)
-    assert found.answer == "legal", found
+    assert found.answer == "legal" or (found.answer == "unknown" and len(lines) == 2), found
     assert found.records == len(lines) - 2
 
 
