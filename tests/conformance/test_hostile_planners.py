@@ -11,10 +11,10 @@ import pytest
 
 from expertcache_conformance.adapters import Implementation, parse_profile
 from expertcache_conformance.examination import Examination, RulesBroken
-from expertcache_conformance.questions import ChunkQuestion, LayoutQuestion, answered
+from expertcache_conformance.questions import ChunkQuestion, LayoutQuestion, ScheduleQuestion, answered
 from expertcache_conformance.questions.drawing import layout_questions
 from expertcache_conformance.rundown import examine
-from expertcache_spec.schedule import schedule
+from expertcache_spec.schedule import Costs, Discipline, Scenario, divided, load_of, schedule
 
 HUGE = 10**5000
 CHUNK = ChunkQuestion(16384, 4096, 2, 16384)
@@ -122,3 +122,24 @@ def test_what_no_answer_tells_is_not_judged(sums: bool, timed: bool) -> None:
         assert any(word in name for name in found.passed) == judged, found
         assert any(word in name for name in found.not_judged) != judged, found
         assert judged or LEFT_OPEN[word] in " ".join(found.not_judged.values())
+
+
+@pytest.mark.rule("XC-SCHED-011", "XC-SCHED-012", "XC-SCHED-013")
+@pytest.mark.parametrize(
+    ("name", "rule"), [("split", "XC-SCHED-011"), ("staged", "XC-SCHED-012"), ("pipelined", "XC-SCHED-013")]
+)
+@pytest.mark.parametrize("guard", ["threshold", "tokens", "entries"])
+def test_a_guard_taken_wrongly_is_named_by_its_disciplines_own_rule(name: Any, rule: str, guard: str) -> None:
+    load = attrs.evolve(load_of(3, [0, 1]), tokens=2, entries=2)
+    record = (divided([2, 2], [2]),)
+    discipline = attrs.evolve(Discipline(name), **{guard: 2})
+    asked = Scenario((load,), record, Costs(1, 1, 1, 1, 1, 1), discipline=discipline)
+
+    class OffByOne:
+        def plan_schedule(self, request: Scenario) -> dict[str, Any]:
+            late = attrs.evolve(request.discipline, **{guard: getattr(request.discipline, guard) + 1})
+            return Evaluating(sums=True, timed=True).plan_schedule(attrs.evolve(request, discipline=late))
+
+    found = answered(ScheduleQuestion(asked), OffByOne())
+    assert found is not None
+    assert (found.rule, f"with {guard} 3, not 2" in found.note) == (rule, True), found.text()

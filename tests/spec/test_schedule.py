@@ -212,6 +212,13 @@ def test_an_unknown_discipline_is_refused_with_the_known_ones(text: str) -> None
         parse_discipline(text)
 
 
+@pytest.mark.parametrize("text", ["free:3", "sync:2", "sync:1", "sync:", "split:0", "split:1" + "0" * 5000])
+def test_a_threshold_that_is_none_or_not_looked_at_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(UnknownName, match=r"is always taken|from 1 to 1000000000") as refusal:
+        parse_discipline(text)
+    assert len(str(refusal.value)) < 200
+
+
 def test_a_discipline_prints_as_it_is_read() -> None:
     for text in ("sync", "split:1", "split:3", "staged", "pipelined:2", "free"):
         assert str(parse_discipline(text)) == text

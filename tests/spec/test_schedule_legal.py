@@ -255,3 +255,10 @@ def test_several_layers_in_flight_wait_for_each_others_leases_and_reads() -> Non
 def test_a_load_knows_its_slots() -> None:
     load = Load((Key(3, 5), Key(3, 2)), frozenset({Key(3, 2)}))
     assert (load.layer, load.absent, load.present) == (3, (1,), (0,))
+
+
+@pytest.mark.rule("XC-SCHED-009")
+@pytest.mark.parametrize("sums", [(), ((0, 1),), ((0, 1), (0, 1), (0, 1)), ((0, 1), (1, 0))])
+def test_a_schedule_tells_one_sum_for_each_event(sums: tuple[tuple[int, ...], ...]) -> None:
+    found = violations(TWO, attrs.evolve(schedule(TWO), sums=sums))
+    assert {violation.rule for violation in found} == {"XC-SCHED-009"}

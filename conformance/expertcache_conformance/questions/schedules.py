@@ -17,6 +17,8 @@ from expertcache_spec.schedule import COMPUTE, Scenario, Schedule, Span, TaskId,
 from expertcache_spec.schedule.tasks import Kind
 
 KINDS = get_args(Kind)
+GUARDED = {"split": "XC-SCHED-011", "staged": "XC-SCHED-012", "pipelined": "XC-SCHED-013"}
+"""Discipline that is taken on a threshold and guards, to the rule that says when."""
 
 
 @attrs.frozen
@@ -76,7 +78,7 @@ class ScheduleQuestion(Question):
         broken = [each for each in violations(self.scenario, got) if answer.timed or each.rule != "XC-SCHED-014"]
         if broken:
             other = self._under_other_guards(got) if broken[0].rule == "XC-SCHED-001" else None
-            rule = broken[0].rule if other is None else "XC-SCHED-011"
+            rule = broken[0].rule if other is None else GUARDED[self.scenario.discipline.name]
             if rule == "XC-SCHED-001" and self._reads_again(expected, got):
                 rule = "XC-SCHED-015"
             note = "; ".join(each.what for each in broken[:3]) + (f": it is a schedule of {other}" if other else "")
@@ -119,9 +121,9 @@ class ScheduleQuestion(Question):
         return bool(more) and not lacking and {task[:3] for task in more} <= guesses
 
     def _under_other_guards(self, got: Schedule) -> str | None:
-        """Under which other threshold or guards of split the schedule is legal; None if under none."""
+        """Under which other threshold or guards the schedule is legal; None if under none."""
         discipline = self.scenario.discipline
-        if discipline.name != "split":
+        if discipline.name not in GUARDED:
             return None
         for name in ("threshold", "tokens", "entries"):
             for step in (-1, 1):
@@ -129,7 +131,7 @@ class ScheduleQuestion(Question):
                 if value >= (name == "threshold"):
                     other = attrs.evolve(discipline, **{name: value})
                     if not violations(attrs.evolve(self.scenario, discipline=other), got):
-                        return f"split with {name} {value}, not {value - step}"
+                        return f"{discipline.name} with {name} {value}, not {value - step}"
         return None
 
     def smaller(self) -> Iterator[ScheduleQuestion]:

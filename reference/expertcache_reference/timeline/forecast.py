@@ -33,8 +33,8 @@ class Kind(NamedTuple):
 class Forecast:
     """The decode of a trace under one discipline.
 
-    events: how many events there are of each kind. overlapped: how many of them the guards let through. total: the
-    breakdown of all tokens. tokens: decode passes.
+    events: how many events there are. overlapped: how many of them miss something and are let through by the guards.
+    total: the breakdown of all tokens. tokens: decode passes.
     """
 
     discipline: Discipline
@@ -96,7 +96,8 @@ def forecast(
     total = NOTHING
     for (kind, taken), count in counts.items():
         total = total + event_time(kind, hardware, discipline if taken else sync_like(discipline)).times(count)
-    overlapped = sum(count for (_, taken), count in counts.items() if taken and discipline.name != "sync")
+    apart = discipline.name != "sync"
+    overlapped = sum(count for (kind, taken), count in counts.items() if taken and apart and kind.missing)
     return Forecast(discipline, tokens, sum(counts.values()), overlapped, total)
 
 

@@ -20,11 +20,14 @@ import attrs
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.schedule.costs import check_counts
 from expertcache_spec.schedule.work import Load
+from expertcache_spec.wording import whole
 
 Name = Literal["sync", "split", "staged", "pipelined", "free"]
 NAMES: tuple[Name, ...] = get_args(Name)
 Order = Literal["record", "stage"]
 ORDERS: tuple[Order, ...] = get_args(Order)
+MOST_MISSING = 10**9
+"""The highest threshold that can be spelled; no event has so many records."""
 Needs = Literal["nothing", "own", "gate_up", "all"]
 
 
@@ -44,9 +47,9 @@ class Discipline:
     """A discipline with its guards (XC-SCHED-010 to XC-SCHED-013).
 
     name: one of `NAMES`. threshold: the fewest missing records for which it is taken. tokens, entries: the fewest
-    decode passes of the stream and resident records for which it is taken. reads: the order of an event's requests,
-    record by record or stage by stage; by default stage by stage for staged, else record by record. Where a guard
-    fails the event runs under sync, its requests in the same order.
+    decode passes of the stream and resident records for which it is taken; sync and free are always. reads: the order
+    of an event's requests, record by record or stage by stage; by default stage by stage for staged, else record by
+    record. Where a guard fails the event runs under sync, its requests in the same order.
 
     Raises `UnknownName` for a name or order that does not exist, `InvalidSchedule` for a number that is no count.
     """
@@ -67,7 +70,7 @@ class Discipline:
         check_counts(self, 0, "tokens", "entries")
 
     def taken(self, load: Load) -> Name:
-        """The discipline that the event runs under: this one, or sync where a guard fails (XC-SCHED-011)."""
+        """The discipline that the event runs under: this one, or sync where a guard fails (XC-SCHED-011 to 013)."""
         if self.name == "free":
             return "free"
         holds = (
@@ -99,15 +102,28 @@ class Discipline:
         return self.taken(load) not in ("pipelined", "free")
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.threshold}" if self.threshold > 1 or self.name == "split" else self.name
+        told = self.name == "split" or (self.threshold > 1 and self.name not in ("sync", "free"))
+        return f"{self.name}:{self.threshold}" if told else self.name
 
 
 def parse_discipline(text: str, *, tokens: int = 0, entries: int = 0) -> Discipline:
-    """`sync`, `split`, `split:3`, `staged`, `pipelined:2`, `free`: a name and, after a colon, its threshold."""
+    """`sync`, `split`, `split:3`, `staged`, `pipelined:2`, `free`: a name and, after a colon, its threshold.
+
+    Raises `UnknownName` for a name that does not exist, a threshold that is none, and one where none is looked at.
+    """
     name, colon, number = text.partition(":")
-    if colon and not (number.isascii() and number.isdigit() and len(number) < 10):
-        raise UnknownName(f"threshold {number!r}", where=f"discipline {text}", cure="a whole number, as in split:3")
-    return Discipline(name, int(number or 1), tokens, entries)  # type: ignore[arg-type]
+    if name in NAMES and colon and name in ("sync", "free"):
+        raise UnknownName(f"threshold {_cut(number)}", where=f"discipline {name}", cure=f"{name} is always taken")
+    threshold = whole(number) if colon else 1
+    if threshold is None or not 0 < threshold <= MOST_MISSING:
+        cure = f"a whole number from 1 to {MOST_MISSING}, as in split:3"
+        raise UnknownName(f"threshold {_cut(number)}", where=f"discipline {name}", cure=cure)
+    return Discipline(name, threshold, tokens, entries)  # type: ignore[arg-type]
+
+
+def _cut(text: str) -> str:
+    """The text as a message shows it."""
+    return repr(text if len(text) <= 20 else text[:20] + "...")
 
 
 def ds4_split(slots: int, threshold: int = 3) -> Discipline:

@@ -90,10 +90,13 @@ def streams_and_selections_are_in_order(look: Look) -> Iterator[str]:
 
 
 def sums_are_in_slot_order(look: Look) -> Iterator[str]:
-    """The combine adds slot after slot, whatever arrived first."""
-    for event, load in enumerate(look.scenario.loads):
-        if look.schedule.sums[event] != tuple(range(len(load.keys))):
-            yield f"event {event} adds {look.schedule.sums[event]}"
+    """The combine of every event adds slot after slot, whatever arrived first; a schedule tells one sum an event."""
+    told = look.schedule.sums
+    if len(told) != len(look.scenario.loads):
+        yield f"{len(told)} sums are told of {len(look.scenario.loads)} events"
+    for event, (load, slots) in enumerate(zip(look.scenario.loads, told, strict=False)):
+        if slots != tuple(range(len(load.keys))):
+            yield f"event {event} adds {slots}"
 
 
 # ------------------------------------------------------------------------------------------------ disciplines

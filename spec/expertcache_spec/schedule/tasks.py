@@ -75,7 +75,7 @@ class Span(NamedTuple):
 
 @attrs.frozen(slots=False)
 class Schedule:
-    """When everything ran, and for each event the slots in the order in which its combine added them."""
+    """When everything ran, and the slots in the order in which the combine added them: one sum for each event."""
 
     spans: Mapping[TaskId, Span]
     sums: tuple[tuple[int, ...], ...]
