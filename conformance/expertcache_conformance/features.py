@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from expertcache_conformance.adapters import Config, Implementation
+from expertcache_conformance.adapters import Config, Implementation, PolicyAlone
 from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, oracle_of, subject_of
 from expertcache_conformance.program import Program, steps
 from expertcache_conformance.suspects import claim, corpus
@@ -48,7 +48,11 @@ REFUSALS = {
 
 def blame(program: Program, implementation: Implementation) -> str | None:
     """The rule of the feature without which the implementation answers as the specification does; None if none is."""
-    present = [*_operations(program), *_refusals(program), *_of_budget(program.config)]
+    present = [
+        *_operations(program, alone=isinstance(implementation.target, PolicyAlone)),
+        *_refusals(program),
+        *_of_budget(program.config),
+    ]
     if not present or not right_on_plain_passes(implementation, program.config):
         return None
     for rule, without in present:
@@ -85,7 +89,8 @@ def _is_taken_for(other: Key, key: Key, config: Config, implementation: Implemen
 def of_admission(program: Program, implementation: Implementation) -> str | None:
     """The rule of the declared admission, where the implementation is right without one; None otherwise."""
     chosen = program.config.settings.admission
-    if chosen == "always" or "always" not in implementation.profile.values("admission"):
+    alone = isinstance(implementation.target, PolicyAlone)
+    if alone or chosen == "always" or "always" not in implementation.profile.values("admission"):
         return None
     settings = attrs.evolve(program.config.settings, admission="always")
     plain = attrs.evolve(program, config=attrs.evolve(program.config, settings=settings))
@@ -94,8 +99,11 @@ def of_admission(program: Program, implementation: Implementation) -> str | None
     return admission(chosen)[0].rule
 
 
-def _operations(program: Program) -> Iterator[tuple[str, Program]]:
-    """For each kind of operation beside serving events, the program without it."""
+def _operations(program: Program, *, alone: bool) -> Iterator[tuple[str, Program]]:
+    """For each kind of operation beside serving events, the program without it.
+
+    alone: a policy by itself is examined; the admission is the specification's.
+    """
     present = {operation.op for operation in program.operations}
     for kind in (kind for kind in OF_FEATURE if kind in present):
         if kind == "fail":
@@ -103,7 +111,8 @@ def _operations(program: Program) -> Iterator[tuple[str, Program]]:
         else:
             dropped = ("pin", "unpin") if kind == "pin" else (kind,)
             kept = [o for o in program.operations if o.op not in dropped]
-        ruled = OF_FEATURE if program.config.settings.admission == "always" else {**OF_FEATURE, **OF_ADMISSION}
+        plain = alone or program.config.settings.admission == "always"
+        ruled = OF_FEATURE if plain else {**OF_FEATURE, **OF_ADMISSION}
         yield ruled[kind], attrs.evolve(program, operations=tuple(kept))
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from expertcache_conformance import diagnosis, features
-from expertcache_conformance.adapters import Config, Implementation
+from expertcache_conformance import diagnosis, features, looking
+from expertcache_conformance.adapters import Config, Implementation, PolicyAlone
 from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Malformed, Oracle, oracle_of, subject_of
 from expertcache_conformance.program import Operation, Program, count, encode_program, model_in_words
@@ -101,7 +101,7 @@ def judge(program: Program, implementation: Implementation) -> Violation | None:
             if differs(expected, got):
                 return Violation(*_name(_up_to(program, index), expected, got, implementation))
     except KeyError as error:
-        raise IllFormed(f"event {error} is not outstanding") from error
+        raise IllFormed(f"event {error} is not outstanding, or does not hold what is asked for") from error
     return None
 
 
@@ -113,10 +113,16 @@ def _name(
     witness: Program, expected: Answer, got: Answer, implementation: Implementation
 ) -> tuple[str, Program, Answer, Answer, str]:
     """The rule that the difference breaks, with the note that says why, as the fields of a violation."""
+    if expected.content is not None and got.content is not None:
+        rule, note = looking.blame(witness, got.content, implementation)
+        return rule, witness, expected, got, note
     if not implementation.profile.victims and expected.hits != got.hits and pressed(witness):
         verdict = diagnosis.of_hits(witness, expected, got)
     else:
         verdict = diagnosis.diagnose(witness, expected, got)
+    if isinstance(implementation.target, PolicyAlone) and verdict.rule.startswith("XC-ADMIT"):
+        # The admission is the specification's own: what it was told of the victim is not the policy's.
+        verdict = diagnosis.Verdict(card_of(witness.config.policy).rule, verdict.note, of_policy=True)
     rule, note = verdict.rule, verdict.note
     if verdict.of_policy and (suspect := known_as(implementation, witness)) is not None:
         rule, note = suspect[0], f"{note}; every answer {suspect[1]}"
@@ -132,7 +138,7 @@ def _name(
 def _hits_only(answer: Answer, operation: Operation) -> Answer:
     """What is left of an answer when victims are not reported: hits, and everything else that was asked for."""
     asked = frozenset(operation.event.keys) if operation.event is not None and not answer.error else frozenset()
-    return Answer(hits=answer.hits, misses=asked - answer.hits, error=answer.error)
+    return Answer(hits=answer.hits, misses=asked - answer.hits, content=answer.content, error=answer.error)
 
 
 def pressed(program: Program) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import attrs
 import pytest
 
 from expertcache_conformance.adapters import Implementation, parse_profile
+from expertcache_conformance.adapters.own import load_policy
 from expertcache_conformance.adapters.protocol import Config, InvalidProfile
 from expertcache_conformance.answers import Answer
 from expertcache_conformance.diagnosis import diagnose
@@ -17,8 +20,10 @@ from expertcache_conformance.judge import judge
 from expertcache_conformance.miniatures import MINIATURES, Miniature
 from expertcache_conformance.miniatures.speculating import Speculating
 from expertcache_conformance.program import Operation, Program, steps
-from expertcache_conformance.scenarios import pressure
+from expertcache_conformance.scenarios import pressure, resets
 from expertcache_spec.admission import ADMISSIONS
+from expertcache_spec.eviction import POLICIES
+from expertcache_spec.eviction.lfu import Lfu
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.trace import Event
 
@@ -130,3 +135,22 @@ def test_prefetch_counts_that_are_no_numbers_are_malformed() -> None:
     found = judge(program, Implementation("wordy", parse_profile(subject.PROFILE), subject))
     assert found is not None
     assert (found.rule, "numbers under issued" in found.note) == ("XC-CONF-001", True)
+
+
+@pytest.mark.rule("XC-RES-022")
+def test_a_policy_by_itself_is_not_blamed_for_the_admission_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Remembering(Lfu):
+        """Keeps its counts over a reset of history."""
+
+        def forget(self) -> None:
+            """Nothing."""
+
+    module = ModuleType("remembering_policies")
+    lfu = POLICIES["lfu"]
+    module.CARD = attrs.evolve(lfu, name="remembering", indexed=Remembering)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exam = Examination(load_policy("remembering_policies:CARD"))
+    configs = exam.admitting("cold-slots", pressure, slots=4, layers=1, experts=9, top_k=2)
+    with pytest.raises(RulesBroken) as broken:
+        exam.exhaust(program for config in configs for program in seeded(resets, config, 200))
+    assert not [v.rule for v in broken.value.violations if v.rule.startswith("XC-ADMIT")]
