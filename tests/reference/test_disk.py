@@ -68,6 +68,13 @@ def test_a_fan_out_is_as_fast_as_its_chunks_its_workers_and_the_lanes_allow() ->
     assert {times[chunks, workers, "warm"] for chunks in (1, 4) for workers in (1, 4)} == {0}
 
 
+def test_odd_rounds_go_backwards() -> None:
+    points = SMALL.points()
+    forth, back = points[: len(points) // 2], points[len(points) // 2 :]
+    assert [point[1:] for point in forth] == [point[1:] for point in reversed(back)]
+    assert len(set(forth)) == len(forth) == 12
+
+
 def test_records_asked_for_together_share_the_workers() -> None:
     plan = Plan(RECORD, records=8, at_once=4, chunks=(1,), workers=(4,), conditions=("cold",), rounds=1)
     assert [point.nanoseconds for point in on(plan)] == [2 * (1000 + RECORD)]

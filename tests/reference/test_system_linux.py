@@ -169,3 +169,11 @@ def test_a_file_is_closed_once(machine: LinuxMachine, tmp_path: Path) -> None:
     file.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
         file.close()
+
+
+def test_advice_about_no_bytes_is_not_about_the_rest_of_the_file(machine: LinuxMachine, file: LinuxFile) -> None:
+    mapping = file.map()
+    file.read_into(machine.memory(SIZE), 0)
+    assert file.advise(0, 0, "dont-need")
+    assert mapping.resident(0, SIZE) == SIZE
+    mapping.close()

@@ -159,6 +159,50 @@ def test_a_bound_on_preemptions_sees_fewer_and_all_of_them_with_enough() -> None
     assert sizes[4] == exhaust(counting(True)).schedules
 
 
+def test_without_preemptions_the_choices_where_nobody_runs_are_all_seen() -> None:
+    seen = set()
+
+    def program(machine: SimulatedMachine) -> None:
+        order: list[int] = []
+
+        def work(number: int) -> None:
+            order.append(number)
+            machine.spend(0)
+
+        joined([machine.spawn(str(n), lambda n=n: work(n)) for n in range(3)])  # type: ignore[misc]
+        seen.add(tuple(order))
+
+    assert exhaust(program, preemptions=0).complete
+    assert len(seen) == math.factorial(3)
+
+
+def test_who_was_woken_by_all_is_not_woken_again_by_one() -> None:
+    def program(machine: SimulatedMachine) -> None:
+        lock, calls, woken = machine.lock(), [0], list[int]()
+        condition = machine.condition(lock)
+
+        def wait(number: int) -> None:
+            with lock:
+                calls[0] += 1
+                condition.wait()
+                woken.append(number)
+
+        first = machine.spawn("first", lambda: wait(1))
+        machine.spend(1)
+        with lock:
+            condition.notify_all()
+        first.join()
+        second = machine.spawn("second", lambda: wait(2))
+        machine.spend(1)
+        with lock:
+            condition.notify()
+        second.join()
+        assert (calls, woken) == ([2], [1, 2])
+
+    found = exhaust(program)
+    assert (found.complete, found.failure) == (True, None)
+
+
 def test_a_walk_that_is_cut_off_does_not_call_itself_complete() -> None:
     told: list[tuple[int, int | None]] = []
     found = exhaust(counting(True), limit=5, progress=lambda done, of: told.append((done, of)))
