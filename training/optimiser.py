@@ -14,7 +14,7 @@ MOMENTUM = 0.95
 DECAY = 0.05
 """Weight decay of the matrices, a step, times the rate."""
 WARM_UP = 100
-COOL_DOWN = 0.4
+COOL_DOWN = 0.3
 """Share of the steps, at the end, over which the rate falls to zero in a straight line."""
 
 

@@ -17,7 +17,8 @@ def rotated(x: Array, positions: range, base: float) -> Array:
     angles = np.outer(positions, base ** (-np.arange(half) / half))
     cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
     first, second = x[..., :half], x[..., half:]
-    return np.concatenate((first * cos - second * sin, second * cos + first * sin), -1)
+    found: Array = np.concatenate((first * cos - second * sin, second * cos + first * sin), -1, dtype=np.float32)
+    return found
 
 
 class Window:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from expertcache_reference.compute import Backend, Serve, mixture
@@ -13,7 +15,7 @@ from expertcache_spec.trace import Event, Phase
 
 def normed(x: Array, weight: Array, epsilon: float) -> Array:
     """Each row divided by its root mean square."""
-    square = np.mean(x * x, axis=-1, keepdims=True, dtype=np.float32)
+    square: Any = np.mean(x * x, axis=-1, keepdims=True, dtype=np.float32)
     found: Array = x / np.sqrt(square + np.float32(epsilon)) * weight
     return found
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -50,16 +51,20 @@ class Dense:
     layers: tuple[Layer, ...]
 
 
+def _here() -> Traversable:
+    return files("expertcache_reference.tinymoe")
+
+
 def recipe() -> dict[str, Any]:
     """How the weights that ship were trained, on what, and how well; `sha256` names their bytes."""
-    found: dict[str, Any] = json.loads((files(__package__) / "recipe.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((_here() / "recipe.json").read_text(encoding="utf-8"))
     return found
 
 
 @contextmanager
 def weights_path() -> Iterator[Path]:
     """The file of the weights that ship, with its name, for as long as the block lasts."""
-    with as_file(files(__package__) / FILE) as path:
+    with as_file(_here() / FILE) as path:
         yield path
 
 
