@@ -14,6 +14,7 @@ $(VENV)/ready: pyproject.toml
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable '.[test,docs,lint,plot]'
 	-$(BIN)/pip install --quiet --editable '.[oracle]'
+	-$(BIN)/pip install --quiet --editable '.[mlx]'
 	touch $@
 
 conformance: $(VENV)/ready
