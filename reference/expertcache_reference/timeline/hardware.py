@@ -36,12 +36,16 @@ from typing import Any, ClassVar
 import attrs
 
 from expertcache_spec.errors import ExpertCacheError, UnknownName
-from expertcache_spec.fanout import chunk_plan
+from expertcache_spec.fanout import MOST_CHUNKS, chunk_plan
 from expertcache_spec.schedule import Costs, Record, Storage, divided
 
 PREFIX = "builtin:"
 _LARGEST = 1 << 20
 """Bytes that a hardware file may have."""
+_WIDEST = 10**15
+"""Nanoseconds, bytes or bytes a second that no machine goes beyond: eleven days, a petabyte."""
+MOST_REQUESTS = 256
+"""Requests of one stage of a record that a file may list; engines have six, and time grows with them."""
 
 
 class InvalidHardware(ExpertCacheError):
@@ -117,8 +121,10 @@ def parse_hardware(text: str, where: str) -> Hardware:
     """The hardware that the text describes; raises `InvalidHardware`, naming `where`."""
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidHardware(f"no TOML: {error}", where=where, cure="mend the line") from error
+    except RecursionError:
+        raise InvalidHardware("no TOML: nested too deep", where=where, cure="no value nests more than a list") from None
+    except ValueError as error:  # of no TOML, and of a number with thousands of digits
+        raise InvalidHardware(f"no TOML: {error}"[:200], where=where, cure="mend the line") from error
     _known(found, {"name": str, "about": str, **dict.fromkeys(_SECTIONS, dict)}, where)
     compute, storage, record = (found.get(section, {}) for section in _SECTIONS)
     for section, keys in _SECTIONS.items():
@@ -143,13 +149,27 @@ def _known(table: dict[str, Any], kinds: dict[str, type], where: str) -> None:
             raise InvalidHardware(f"unknown key {key!r}", where=where, cure=f"one of {', '.join(kinds)}")
         if type(value) is not kinds[key]:
             kind = {int: "a whole number", str: "text", list: "a list of whole numbers", dict: "a section"}[kinds[key]]
-            raise InvalidHardware(f"{key} is {value!r}", where=where, cure=f"give {kind}")
+            raise InvalidHardware(f"{key} is {value!r}"[:200], where=where, cure=f"give {kind}")
+        numbers = value if type(value) is list else [value]
+        if any(type(number) is int and abs(number) > _WIDEST for number in numbers):
+            raise InvalidHardware(f"{key} is beyond {_WIDEST}", where=where, cure="look at the units")
 
 
 def _check_shape(hardware: Hardware) -> None:
-    weights = [*hardware.gate_up, *hardware.down]
-    if not hardware.gate_up or not hardware.down or any(type(w) is not int or w < 1 for w in weights):
-        raise InvalidHardware("a stage without requests", where="record", cure="list whole numbers from 1")
+    """What neither costs nor storage check: the requests of a record and how they are cut."""
+    for stage in (hardware.gate_up, hardware.down):
+        if not 1 <= len(stage) <= MOST_REQUESTS or any(type(each) is not int or each < 1 for each in stage):
+            raise InvalidHardware(
+                "a stage without requests, or one with too many",
+                where="record",
+                cure=f"list 1 to {MOST_REQUESTS} whole numbers from 1",
+            )
+    if not 1 <= hardware.fan_out <= MOST_CHUNKS:
+        cure = f"give 1 to {MOST_CHUNKS} chunks"
+        raise InvalidHardware(f"fan_out is {hardware.fan_out}", where="record", cure=cure)
+    if hardware.page < 512 or hardware.page & (hardware.page - 1):
+        cure = "give a power of two from 512, as 4096 or 16384"
+        raise InvalidHardware(f"page is {hardware.page}", where="record", cure=cure)
     hardware.record(3 * hardware.page)
 
 

@@ -108,9 +108,9 @@ class Storage:
                 where="storage",
                 cure=f"at most {MOST_WORKERS} workers and lanes, and 100 percent",
             )
-        if self.warm_percent:
-            check_counts(self, 1, "warm_bandwidth")
-            check_counts(self, 0, "warm_latency")
+        for name, least in (("warm_bandwidth", 1), ("warm_latency", 0)):
+            if self.warm_percent or getattr(self, name) is not None:
+                check_counts(self, least, name)
 
     @property
     def warmth(self) -> tuple[int, int, int, int]:
