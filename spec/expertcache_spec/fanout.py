@@ -8,6 +8,7 @@ parallelism still saves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -68,10 +69,12 @@ def starts(lengths: Iterable[int]) -> list[int]:
 def is_whole(plan: Sequence[Chunk], size: int, delivered: Sequence[int]) -> bool:
     """Whether the chunks, each having delivered so many bytes, make up a record of `size` bytes (XC-FANOUT-005).
 
-    Both tests are needed: equal lengths alone pass a plan whose tail was dropped, an equal sum alone one chunk's excess
-    for another's lack.
+    All three tests are needed: equal lengths alone pass a plan whose tail was dropped, an equal sum alone one chunk's
+    excess for another's lack, both together one chunk that is read twice for another that is not read.
     """
-    return [chunk.length for chunk in plan] == list(delivered) and sum(delivered) == size
+    lengths = [chunk.length for chunk in plan]
+    in_order = [chunk.offset for chunk in plan] == starts(lengths)[:-1]
+    return in_order and lengths == list(delivered) and sum(lengths) == size
 
 
 # ---------------------------------------------------------------------------------------------- when more chunks help
@@ -92,7 +95,10 @@ class ReadTime:
     lanes: int = MOST_CHUNKS
 
     def of(self, chunks: int) -> float:
-        """The time of a token whose records are read in that many chunks."""
+        """The time of a token whose records are read in that many chunks; raises `InvalidModel` for fewer than one."""
+        if chunks < 1 or self.lanes < 1:
+            cure = "give whole numbers from 1"
+            raise InvalidModel(f"{chunks} chunks on {self.lanes} lanes", where="read time", cure=cure)
         return self.rest + self.service / min(chunks, self.lanes) + self.request * chunks
 
     def best(self, most: int = MOST_CHUNKS) -> int:
@@ -123,13 +129,21 @@ class Fit:
 def fit(sweep: Mapping[int, float], lanes: int = MOST_CHUNKS) -> Fit:
     """The three times that explain tokens per second by number of chunks best, for a given number of lanes.
 
-    `sweep` maps chunks to tokens per second. Raises `InvalidModel` where it cannot determine three times: fewer than
-    three different services, or a rate that is not above 0.
+    `sweep` maps chunks to tokens per second. Raises `InvalidModel` for chunks or lanes that are no whole number from 1,
+    for a rate that is not finite and above 0, and where the points cannot determine three times.
     """
-    if len({min(chunks, lanes) for chunks in sweep}) < 2 or len(sweep) < 3 or min(sweep.values()) <= 0:
-        raise InvalidModel(
-            f"{len(sweep)} points and {lanes} lanes", where="fit", cure="measure at three or more splits"
-        )
+    if type(lanes) is not int or lanes < 1:
+        raise InvalidModel(f"{lanes!r} lanes", where="fit", cure="give a whole number of lanes from 1")
+    for chunks, rate in sweep.items():
+        if type(chunks) is not int or chunks < 1 or not (isfinite(rate) and rate > 0):
+            raise InvalidModel(
+                f"{rate!r} tokens per second at {chunks!r} chunks",
+                where="fit",
+                cure="give rates above 0, chunks from 1",
+            )
+    if len({min(chunks, lanes) for chunks in sweep}) < 2 or len(sweep) < 3:
+        cure = "measure at three or more splits, two of them up to the lanes"
+        raise InvalidModel(f"{len(sweep)} points and {lanes} lanes", where="fit", cure=cure)
     rows = [(1.0, 1 / min(chunks, lanes), float(chunks)) for chunks in sweep]
     times = [1000 / rate for rate in sweep.values()]
     normal = [[sum(r[i] * r[j] for r in rows) for j in range(3)] for i in range(3)]

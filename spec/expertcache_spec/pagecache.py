@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
 from typing import Literal, NamedTuple
 
 import attrs
@@ -78,9 +79,9 @@ class PageCache:
 def temperature(application: int, physical: int | None) -> Temperature:
     """What may be said of a run: `cold` only when the device is known to have delivered every byte (XC-PAGE-003).
 
-    `physical` is None where nobody measured it.
+    `physical` is None where nobody measured it. Of a run that asked for nothing, nothing can be said.
     """
-    if physical is None:
+    if physical is None or not application:
         return "unknown"
     if not physical:
         return "warm"
@@ -129,11 +130,17 @@ def traffic(
 class TierCost:
     """Time of bytes, in seconds: copied out of memory at `copy` bytes a second, read from the device at `device`.
 
-    A record that is read is copied, whether it was warm or not; mapped weights are used where they lie.
+    A record that is read is copied, whether it was warm or not; mapped weights are used where they lie. Raises
+    `InvalidBudget` for a rate that is not finite and above 0.
     """
 
     copy: float
     device: float
+
+    def __attrs_post_init__(self) -> None:
+        if not all(isfinite(rate) and rate > 0 for rate in (self.copy, self.device)):
+            said = f"{self.copy!r} and {self.device!r} bytes a second"
+            raise InvalidBudget(said, where="tier cost", cure="give finite rates above 0")
 
     def seconds(self, found: Traffic) -> float:
         """The time that the traffic takes, one byte after the other."""

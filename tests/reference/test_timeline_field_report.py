@@ -52,6 +52,12 @@ def test_independent_misses_are_spread_over_the_events_exactly() -> None:
         assert min(found.values()) >= 0
 
 
+@pytest.mark.parametrize("asked", [(10, 6, -1), (10, 6, 61), (0, 6, 0), (10, 0, 0)])
+def test_misses_that_no_events_have_are_not_spread(asked: tuple[int, int, int]) -> None:
+    with pytest.raises(CannotCalibrate, match="Cure"):
+        spread(*asked)
+
+
 @pytest.mark.parametrize("run", RUNS, ids=str)
 @pytest.mark.parametrize("lanes", WORLDS.values(), ids=WORLDS)
 def test_the_measured_speeds_come_out(run: tuple[int, int], lanes: int) -> None:

@@ -107,7 +107,8 @@ def test_advice_moves_pages_and_counts_nothing_for_the_application() -> None:
         (100, 99, "mixed"),
         (100, 0, "warm"),
         (100, None, "unknown"),
-        (0, 0, "warm"),
+        (0, 0, "unknown"),
+        (0, 5, "unknown"),
     ],
 )
 def test_cold_is_said_only_with_evidence(application: int, physical: int | None, said: str) -> None:

@@ -64,8 +64,12 @@ class Measured:
 def spread(events: int, experts: int, misses: int) -> dict[int, int]:
     """How many of the events miss 0, 1, 2 ... of their experts if every lookup misses independently.
 
-    Whole events by the largest remainder; the totals are exact: `events` events and `misses` misses.
+    Whole events by the largest remainder; the totals are exact: `events` events and `misses` misses. Raises
+    `CannotCalibrate` for no events or experts, and for more misses than lookups.
     """
+    if events < 1 or experts < 1 or not 0 <= misses <= events * experts:
+        said = f"{misses} misses in {events} events of {experts} experts"
+        raise CannotCalibrate(said, where="spread", cure="give at least one event and expert, and misses up to all")
     lookups = events * experts
     weights = [comb(experts, m) * misses**m * (lookups - misses) ** (experts - m) for m in range(experts + 1)]
     shares = [divmod(events * weight, lookups**experts) for weight in weights]

@@ -22,11 +22,19 @@ def _parts(shape: Shape, layer: int, file: str, start: int) -> tuple[Extent, ...
     return tuple(found)
 
 
+def _check(alignment: int, header: int) -> None:
+    """Raise `InvalidModel` unless blocks can begin on the alignment, behind the header."""
+    if type(alignment) is not int or type(header) is not int or alignment < 1 or header < 0:
+        said = f"alignment {alignment!r} and header {header!r}"
+        raise InvalidModel(said, where="layout", cure="give whole numbers of bytes, the alignment from 1")
+
+
 def stacked_tensors(shape: Shape, alignment: int = 32, file: str = "model.gguf", header: int = 0) -> Layout:
     """One tensor a layer and part, the experts stacked in it: one extent a part (GGUF, safetensors).
 
     The tensors begin on the alignment (GGUF: 32 bytes), so a record's parts begin on what divides it and their size.
     """
+    _check(alignment, header)
     bases: dict[tuple[int, str], int] = {}
     end = header
     for layer, parts in shape.parts.items():
@@ -36,7 +44,7 @@ def stacked_tensors(shape: Shape, alignment: int = 32, file: str = "model.gguf",
     grain = gcd(alignment, *(size for parts in shape.parts.values() for size in parts.values()))
 
     def place(key: Key) -> tuple[Extent, ...]:
-        parts = shape.parts[key.layer].items()
+        parts = shape.parts[shape.checked(key).layer].items()
         return tuple(Extent(file, bases[key.layer, name] + key.expert * size, size) for name, size in parts)
 
     return Layout("stacked-tensors", shape, place, {file: end}, grain, blocks=place)
@@ -47,7 +55,8 @@ def packed_layers(shape: Shape, name: Callable[[int], str] = "layer_{:02d}.bin".
     sizes = {layer: shape.record_bytes(layer) for layer in shape.parts}
 
     def place(key: Key) -> tuple[Extent, ...]:
-        return _parts(shape, key.layer, name(key.layer), key.expert * sizes[key.layer])
+        layer, expert = shape.checked(key)
+        return _parts(shape, layer, name(layer), expert * sizes[layer])
 
     files = {name(layer): size * shape.experts for layer, size in sizes.items()}
     return Layout("packed-layers", shape, place, files, gcd(*sizes.values()))
@@ -76,6 +85,7 @@ def _blobs(
     kind: str, shape: Shape, keys: Sequence[Key], alignment: int, name: Callable[[int], str], start: int,
     roll: int | None,
 ) -> Layout:  # fmt: skip
+    _check(alignment, start)
     found: dict[Key, tuple[Extent, ...]] = {}
     files: dict[str, int] = {}
     number, end = 1, start
@@ -86,7 +96,7 @@ def _blobs(
             number, begin = number + 1, 0
         found[key] = _parts(shape, key.layer, name(number), begin)
         files[name(number)] = end = begin + size
-    return Layout(kind, shape, found.__getitem__, files, alignment)
+    return Layout(kind, shape, lambda key: found[shape.checked(key)], files, alignment)
 
 
 def bundled_rows(shape: Shape, rows: int, file: str = "bundles.bin") -> Layout:
@@ -105,6 +115,7 @@ def bundled_rows(shape: Shape, rows: int, file: str = "bundles.bin") -> Layout:
         end += shape.record_bytes(layer) * shape.experts
 
     def place(key: Key) -> tuple[Extent, ...]:
+        shape.checked(key)
         start, bundle = (
             base[key.layer] + key.expert * shape.record_bytes(key.layer),
             shape.record_bytes(key.layer) // rows,

@@ -34,9 +34,17 @@ class Shape:
         """Every record, in order."""
         return [Key(layer, expert) for layer in self.parts for expert in range(self.experts)]
 
+    def checked(self, key: Key) -> Key:
+        """The key; raises `InvalidModel` for a record that there is not (XC-MODEL-001)."""
+        layer, expert = key
+        if layer not in self.parts or type(expert) is not int or not 0 <= expert < self.experts:
+            cure = f"experts are 0 to {self.experts - 1} of layers {', '.join(map(str, self.parts))}"[:200]
+            raise InvalidModel(f"no expert {expert!r} of layer {layer!r}"[:200], where="shape", cure=cure)
+        return key
+
     def record_bytes(self, layer: int) -> int:
-        """Bytes of one record of the layer."""
-        return sum(self.parts[layer].values())
+        """Bytes of one record of the layer; raises `InvalidModel` for one without experts."""
+        return sum(self.parts[self.checked(Key(layer, 0)).layer].values())
 
 
 @attrs.frozen(slots=False)
@@ -81,7 +89,7 @@ class Layout:
     def part(self, key: Key, name: str) -> tuple[int, int]:
         """Where a part of the record begins in the record's bytes, and its length."""
         start = 0
-        for part, size in self.shape.parts[key.layer].items():
+        for part, size in self.shape.parts[self.shape.checked(key).layer].items():
             if part == name:
                 return start, size
             start += size

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import NamedTuple
 
 import attrs
 
 from expertcache_spec.contracts import ensure
+from expertcache_spec.errors import InvalidModel
 from expertcache_spec.layout.extents import Extent
 from expertcache_spec.layout.placing import Layout
 from expertcache_spec.model import Key
@@ -54,11 +56,17 @@ def wasted(reads: Iterable[Read]) -> int:
 class ReadCost:
     """The time of requests one after the other: a fixed part each, and their bytes at a bandwidth.
 
-    request: seconds a request. bandwidth: bytes a second. mbolt's replay uses 73 us and 11.3 GB/s.
+    request: seconds a request. bandwidth: bytes a second. mbolt's replay uses 73 us and 11.3 GB/s. Raises
+    `InvalidModel` for a time below 0, a bandwidth that is not above it, and what is not finite.
     """
 
     request: float
     bandwidth: float
+
+    def __attrs_post_init__(self) -> None:
+        if not (isfinite(self.request) and isfinite(self.bandwidth) and self.request >= 0 < self.bandwidth):
+            said = f"{self.request!r} s a request at {self.bandwidth!r} bytes a second"
+            raise InvalidModel(said, where="read cost", cure="give finite numbers, the bandwidth above 0")
 
     def of(self, count: int, size: int) -> float:
         """Seconds of `count` requests of together `size` bytes."""

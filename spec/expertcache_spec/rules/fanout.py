@@ -23,7 +23,7 @@ RULES = (
          "A count from the uniform size with pages from the record's own dropped tail bytes and made empty chunks.",
          "Flash-MoE forks, tiered records", _F + "chunk_plan"),
     Rule("XC-FANOUT-005", "MUST",
-         "A record read in chunks is whole when each chunk has delivered its own length and the lengths sum to the record's size.",
+         "A record read in chunks is whole when the chunks follow each other, each has delivered its own length, and the lengths sum to the record's size.",
          "Comparing each chunk with its own size alone lets a dropped tail pass.",
          "Flash-MoE, Alexintosh fork", _F + "is_whole"),
 )  # fmt: skip

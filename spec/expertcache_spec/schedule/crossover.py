@@ -23,7 +23,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from expertcache_spec.schedule.costs import Costs
+from expertcache_spec.schedule.costs import Costs, InvalidSchedule
 from expertcache_spec.schedule.disciplines import Discipline
 from expertcache_spec.schedule.evaluate import schedule
 from expertcache_spec.schedule.plan import Scenario
@@ -49,7 +49,12 @@ def pipelined_gain_of_one(costs: Costs, experts: int, wall: int) -> int:
 
 
 def read_wall(scenario: Scenario, experts: int, misses: int, layer: int = 0) -> int:
-    """Nanoseconds from the route's end to the end of the last read of an event of that layer that runs alone."""
+    """Nanoseconds from the route's end to the end of the last read of an event of that layer that runs alone.
+
+    Raises `InvalidSchedule` for more misses than experts, or fewer than none.
+    """
+    if not 0 <= misses <= experts:
+        raise InvalidSchedule(f"{misses} misses of {experts} experts", where="read wall", cure="give 0 to all of them")
     alone = attrs.evolve(scenario, loads=(load_of(experts, range(misses), layer=layer),), discipline=Discipline())
     found = schedule(alone)
     reads = [span.end for _, span in found.of(0, "read")]
@@ -64,7 +69,13 @@ def pays(costs: Costs, experts: int, walls: Mapping[int, int]) -> tuple[int, ...
 def best_threshold(costs: Costs, experts: int, walls: Mapping[int, int], events: Mapping[int, int]) -> int:
     """The threshold that saves most, over that many events of each number of misses; of equal ones the highest.
 
-    A threshold of `experts` never splits.
+    A threshold of `experts` never splits. Raises `InvalidSchedule` for no experts, or misses without a wall.
     """
+    lacking = sorted(events.keys() - walls.keys())
+    if experts < 1 or lacking:
+        said = f"no read wall of {lacking[0]} misses" if lacking else f"{experts} experts"
+        raise InvalidSchedule(
+            said, where="threshold", cure="give experts from 1, and the wall of each number of misses"
+        )
     gains = {misses: count * split_gain(costs, experts, misses, walls[misses]) for misses, count in events.items()}
     return max(range(1, experts + 1), key=lambda t: (sum(g for misses, g in gains.items() if misses >= t), t))

@@ -66,7 +66,14 @@ class Load:
 
 
 def load_of(slots: int, absent: Sequence[int], *, layer: int = 0, stream: int = 0, first: int = 0) -> Load:
-    """A load for examples and tests: experts `first` onward in that many slots, of which `absent` must be read."""
+    """A load for examples and tests: experts `first` onward in that many slots, of which `absent` must be read.
+
+    Raises `InvalidSchedule` for no slot, and for an absent one that there is not.
+    """
+    wrong = [slot for slot in absent if type(slot) is not int or not 0 <= slot < slots]
+    if slots < 1 or wrong:
+        said = f"slot {wrong[0]!r} of {slots}" if wrong else f"{slots} slots"
+        raise InvalidSchedule(said, where="load", cure="number the slots from 0, at least one of them")
     keys = tuple(Key(layer, first + slot) for slot in range(slots))
     return Load(keys, frozenset(keys[slot] for slot in absent), stream=stream, tokens=1)
 
