@@ -108,9 +108,11 @@ def count_of_the_record_before(size: int, page: int, wanted: int) -> Chunks:
 
 
 @planner("llama.cpp#6774, FreeToken#25", "XC-LAYOUT-001")
-def extent_beyond_the_file(layout: LayoutRequest, key: Key) -> tuple[Extent, ...]:
+def extent_beyond_the_file(layout: LayoutRequest, key: Key) -> list[Extent]:
     """The first record's number is 1: the last one lies behind the end."""
-    return placed(layout).place(key._replace(expert=key.expert + 1))
+    found = placed(layout).place(key)
+    size = sum(extent.length for extent in found)
+    return [extent._replace(offset=extent.offset + size) for extent in found]
 
 
 @planner("colibri#1615", "XC-LAYOUT-002", layouts=["record-blocks"])
