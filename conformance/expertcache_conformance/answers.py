@@ -13,9 +13,10 @@ from expertcache_conformance.adapters import Implementation
 from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.adapters.own import PolicyAlone
 from expertcache_conformance.adapters.protocol import Config
-from expertcache_conformance.bounded import WIDEST, TooMuch, brief, taken
+from expertcache_conformance.bounded import MOST, WIDEST, TooMuch, brief, taken
 from expertcache_conformance.program import PREFETCH_COUNTS, Operation
 from expertcache_spec import errors
+from expertcache_spec.content import computable
 from expertcache_spec.eviction import Form, make
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.replay import run_event
@@ -62,6 +63,8 @@ class Answer:
     counts: tuple[int, int, int] | None = None
     prefetches: tuple[int, ...] | None = None
     """The numbers of `PREFETCH_COUNTS`, in that order."""
+    content: bytes | None = None
+    """The bytes that an event computes with."""
     error: str | None = None
 
     def describe(self) -> dict[str, Any]:
@@ -71,6 +74,8 @@ class Answer:
         out |= {name: getattr(self, name) for name in ("outcome", "error") if getattr(self, name) is not None}
         if self.prefetches is not None:
             out |= dict(zip(PREFETCH_COUNTS, self.prefetches, strict=True))
+        if self.content is not None:
+            out["content"] = self.content.hex()
         return out | ({"present, ignored, refused": list(self.counts)} if self.counts is not None else {})
 
 
@@ -86,6 +91,7 @@ class Oracle:
     """The specification's machine behind the operations; every refusal of it is an answer."""
 
     def __init__(self, config: Config, machine: Residency | None = None, form: Form = "indexed") -> None:
+        self.config = config
         self.machine = machine or Residency(
             config.geometry,
             config.budget,
@@ -105,8 +111,15 @@ class Oracle:
 
     def check_outstanding(self, operation: Operation) -> None:
         """Raise `KeyError` when the operation names an event that is not outstanding."""
-        if operation.op in ("release", "resume") and operation.label not in self.selections:
+        if operation.op in ("release", "resume", "read") and operation.label not in self.selections:
             raise KeyError(operation.label)
+        if operation.op == "read" and operation.key not in self.computable(operation.label):
+            raise KeyError(operation.label)
+
+    def computable(self, label: int | None) -> frozenset[Key]:
+        """What the event of that label may compute with now; nothing once it has been released."""
+        selection = self.selections[label or 0]
+        return computable(self.machine, selection.ticket) if selection.ticket in self.machine.leases else frozenset()
 
     def _apply(self, operation: Operation) -> Answer:
         machine, op, key = self.machine, operation.op, operation.key
@@ -122,6 +135,8 @@ class Oracle:
             return _answer(machine.release(self.selections[operation.label].ticket))
         if op in ("complete", "fail", "pin", "unpin") and key is not None:
             return _answer(getattr(machine, op)(key))
+        if op == "read" and key is not None:
+            return Answer(content=self.config.content(key, machine.fingerprint))
         if op == "prefetch" and key is not None:
             return Answer(outcome=machine.prefetch(key))
         if op == "prefetch_counts":
@@ -208,6 +223,8 @@ class Subject:
             return op, (event,)
         if op in ("release", "resume"):
             return op, (self.tickets.get(operation.label or 0),)
+        if op == "read":
+            return op, (self.tickets.get(operation.label or 0), operation.key)
         if op == "seed":
             return op, (list(operation.keys or ()),)
         if op == "prefetch_counts":
@@ -235,6 +252,8 @@ class Subject:
             found["counts"] = _numbers(raw, operation.op, ("present", "ignored", "refused"))
         if operation.op == "prefetch_counts":
             found["prefetches"] = _numbers(raw, operation.op, PREFETCH_COUNTS)
+        if operation.op == "read":
+            found["content"] = _content(raw)
         return Answer(**found, outcome=_get(raw, "outcome") if operation.op == "prefetch" else None)
 
     def _keys(self, name: str, raw: Any, operation: Operation) -> list[Key]:
@@ -273,6 +292,17 @@ def _numbers(raw: Any, op: str, names: tuple[str, ...]) -> tuple[int, ...]:
     if not all(type(count) is int and count.bit_length() <= WIDEST for count in counts):
         raise Malformed(f"{op} answers numbers under {', '.join(names)}")
     return counts
+
+
+def _content(raw: Any) -> bytes:
+    """The bytes of an answer."""
+    try:
+        view = memoryview(raw)
+    except TypeError:
+        raise Malformed(f"read answers {brief(raw)}, which has no bytes") from None
+    if view.nbytes > MOST:
+        raise Malformed(f"read answers more than {MOST} bytes")
+    return view.tobytes()
 
 
 def _access(raw: Any, key: Key) -> dict[str, Any]:

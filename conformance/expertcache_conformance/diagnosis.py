@@ -29,6 +29,7 @@ OF_OPERATION = {
     "seed": "XC-RES-020",
     "prefetch": "XC-RES-021",
     "prefetch_counts": "XC-METRIC-004",
+    "read": "XC-BYTES-001",
     "resize": "XC-RES-011",
     "reset": "XC-RES-022",
     "rebind": "XC-RES-023",

@@ -2,7 +2,8 @@
 
 A program is a configuration and a list of operations. `step` serves one event whole (on a sequential cache, one
 access); `select`, `complete`, `fail`, `release` and `resume` take it apart; the rest are the machine's other
-transitions. Operations name an outstanding event by the label that its `select` carries.
+transitions. `read` looks at what an event computes with. Operations name an outstanding event by the label that its
+`select` carries.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "seed": ("keys",),
     "prefetch": ("key",),
     "prefetch_counts": (),
+    "read": ("label", "key"),
     "resize": (),
     "reset": ("text",),
     "rebind": ("text",),

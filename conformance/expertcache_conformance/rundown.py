@@ -21,6 +21,7 @@ MODULES = (
     "test_adapter",
     "test_budgets",
     "test_residency",
+    "test_bytes",
     "test_eviction",
     "test_admission",
     "test_prefetch",

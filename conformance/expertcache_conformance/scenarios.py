@@ -199,7 +199,7 @@ def _interleaved(config: Config, choose: Choose, kinds: tuple[str, ...]) -> Prog
     recent: dict[int, list[int]] = {layer: [] for layer in model.routed}
     for turn in range(2 + choose(16)):
         kind = kinds[choose(len(kinds))] if choose(2) else kinds[0]
-        operation = _draw(kind, turn, oracle, model, choose, recent)
+        operation = draw(kind, turn, oracle, model, choose, recent)
         if operation is None:
             continue
         operations.append(operation)
@@ -207,7 +207,7 @@ def _interleaved(config: Config, choose: Choose, kinds: tuple[str, ...]) -> Prog
     return Program(config, tuple(operations))
 
 
-def _draw(
+def draw(
     kind: str, turn: int, oracle: Oracle, model: Geometry, choose: Choose, recent: dict[int, list[int]]
 ) -> Operation | None:
     """One operation of that kind which the machine's present state offers; None when there is none."""

@@ -43,6 +43,6 @@ def load_policy(text: str, folder: Path | None = None) -> Implementation:
             for name, values in SETTINGS.items()
         },
         "budgets": ["slots", "bytes"],
-        "capabilities": [name for name in CAPABILITIES if name not in PLANNING],
+        "capabilities": [name for name in CAPABILITIES if name not in PLANNING and name != "bytes"],
     }
     return Implementation(text, parse_profile(profile), PolicyAlone(profile))

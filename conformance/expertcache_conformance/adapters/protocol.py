@@ -21,6 +21,7 @@ one), or the answer `{"error": code}`; it must leave the cache as it was. Any ot
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Protocol
@@ -30,6 +31,7 @@ import attrs
 from expertcache_conformance.adapters.claims import Parameters, split
 from expertcache_conformance.adapters.planning import DISCIPLINES, LAYOUTS, PLANNING
 from expertcache_spec.admission.naming import spelled
+from expertcache_spec.content import pattern
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.eviction import Value
 from expertcache_spec.model import Budget, Geometry, Key
@@ -46,6 +48,7 @@ CAPABILITIES: Mapping[str, tuple[str, ...]] = {
     "seeds": ("seed",),
     "prefetch": ("select", "complete", "release", "prefetch"),
     "prefetch-counts": ("select", "complete", "release", "prefetch", "prefetch_counts"),
+    "bytes": ("select", "complete", "release", "read"),
     **PLANNING,
 }
 """Capability to the methods it needs: of the cache beside `step` or `access`, or of the planner."""
@@ -80,6 +83,10 @@ class Config:
     def bytes(self) -> int | None:
         """The budget's bytes, None when it has none."""
         return self.budget.bytes
+
+    def content(self, key: Key, fingerprint: str | None = None) -> builtins.bytes:
+        """The bytes of a record, in the model of that fingerprint, this one's unless given (capability `bytes`)."""
+        return pattern(self.fingerprint if fingerprint is None else fingerprint, key, self.geometry.size(key.layer))
 
 
 class EventCache(Protocol):
@@ -134,6 +141,13 @@ class LeasingCache(EventCache, Protocol):
 
     def prefetch(self, key: Key) -> Any:
         """Start a speculative read: `outcome`, one of started, resident, in-flight, refused."""
+
+    def read(self, ticket: Any, key: Key) -> Any:
+        """The bytes that the event computes with, as any object that has them: `bytes`, a memoryview, an array.
+
+        Asked for records that it holds and that are not being read. What it is served without keeping has no
+        `complete`: the cache reads that for itself, at the latest now.
+        """
 
     def prefetch_counts(self) -> Any:
         """What became of the prefetches so far: the numbers named in `program.PREFETCH_COUNTS`."""

@@ -12,6 +12,7 @@ from typing import Any
 from expertcache_conformance.miniatures import (  # noqa: F401 - MINIATURES
     speculating,
     wrong_admissions,
+    wrong_bytes,
     wrong_estimates,
     wrong_policies,
     wrong_queues,

@@ -11,6 +11,7 @@ from expertcache_conformance.adapters.protocol import Config
 from expertcache_conformance.miniatures.admitting import Hotter, Sighted
 from expertcache_conformance.miniatures.counts import LazyAging
 from expertcache_conformance.miniatures.ghosts import FourLists
+from expertcache_conformance.miniatures.holding import CopiesWhatItHolds, Holding, ReadsAtEveryLook
 from expertcache_conformance.miniatures.plain import PlainCache
 from expertcache_conformance.miniatures.queues import ArrayClock, LinkedSieve
 from expertcache_conformance.miniatures.speculating import Speculating
@@ -108,6 +109,14 @@ ODDITIES = [
                "capabilities": ["reset"]}),
     Miniature("speculating_cache", "LRU that knows what became of its prefetches.", "ChampSim#154", frozenset(),
               Speculating, {"policies": ["lru"], "capabilities": [*EVERYTHING, "prefetch-counts"]}),
+    Miniature("holding_cache", "LRU and LFU with slots of memory that are filled when a read ends.", "expertcache",
+              frozenset(), Holding, {"policies": ["lru", "lfu"], "capabilities": [*EVERYTHING, "bytes"]}),
+    Miniature("copies_what_it_holds", "Every event gets copies, as early as they can be had, as memoryviews.",
+              "engines that stage for a device", frozenset(), CopiesWhatItHolds,
+              {"policies": ["lru"], "capabilities": [*EVERYTHING, "bytes"]}),
+    Miniature("reads_at_every_look", "No slots at all: each look reads the file twice and compares.",
+              "engines on mmap", frozenset(), ReadsAtEveryLook,
+              {"policies": ["lru"], "capabilities": [*EVERYTHING, "bytes"]}),
     Miniature("four_lists", "ARC with its four lists as the paper has them.", "Megiddo, Modha 2003", frozenset(),
               FourLists, {"policies": ["arc"]}),
 ]  # fmt: skip

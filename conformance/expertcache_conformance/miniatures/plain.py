@@ -181,7 +181,7 @@ class PlainCache:
             self.reading.add(key)
         return victims
 
-    def complete(self, key: Key) -> None:
+    def complete(self, key: Key) -> Any:
         """Publish."""
         if key not in self.reading:
             raise Refused("wrong-state")
@@ -194,7 +194,7 @@ class PlainCache:
         for keys in self.leases.values():
             keys[:] = [other for other in keys if other != key]
 
-    def release(self, ticket: int) -> None:
+    def release(self, ticket: int) -> Any:
         """End the lease."""
         if ticket not in self.leases or self.reading & set(self.leases[ticket]):
             raise Refused("wrong-state")

@@ -32,7 +32,7 @@ LONGEST = 60
 OF_OPERATION = {
     "step": (), "select": ("leases",), "complete": ("leases",), "release": ("leases",), "resume": ("leases",),
     "fail": ("faults",), "prefetch": ("prefetch",), "pin": ("pins",), "unpin": ("pins",), "seed": ("seeds",),
-    "prefetch_counts": ("prefetch-counts",),
+    "prefetch_counts": ("prefetch-counts",), "read": ("bytes",),
     "resize": ("resize",), "reset": ("reset",), "rebind": ("rebind",),
 }  # fmt: skip
 """Operation to the capability that it needs."""
