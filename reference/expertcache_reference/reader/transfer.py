@@ -5,7 +5,7 @@ fill(files, ...)  the extents' bytes `start` to `start + length`, into the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import numpy
@@ -27,7 +27,7 @@ def fill(
 ) -> None:  # fmt: skip
     """Read a run of a record to its end. `most` is the largest request; raises `ReadFailed`."""
     mapped, at = way == "mmap", start
-    for piece in pieces(extents, start, length):
+    for piece in _pieces(extents, start, length):
         into = view[at : at + piece.length]
         opened = _taken(files, piece, mapped)
         try:
@@ -38,6 +38,14 @@ def fill(
         finally:
             files.give(opened)
         at += piece.length
+
+
+def _pieces(extents: Sequence[Extent], start: int, length: int) -> Iterable[Extent]:
+    """As `layout.pieces`; most records are one extent, and then there is nothing to walk."""
+    if len(extents) == 1 and length:
+        file, offset, _ = extents[0]
+        return (Extent(file, offset + start, length),)
+    return pieces(extents, start, length)
 
 
 def _taken(files: Files, piece: Extent, mapped: bool) -> Opened:
@@ -52,7 +60,8 @@ def _read(opened: Opened, piece: Extent, into: memoryview, most: int, count: Cou
     file, got = opened.file, 0
     while got < piece.length:
         try:
-            came = file.read_into(into[got : got + most], piece.offset + got)
+            view = into[got : got + most] if got or piece.length > most else into
+            came = file.read_into(view, piece.offset + got)
         except InterruptedError:
             continue
         except OSError as error:

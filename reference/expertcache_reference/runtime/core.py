@@ -149,8 +149,9 @@ class Core:
         """A chunk is there; the last of a stage may be what somebody waits for."""
         if self.journal is not None:
             self.journal.ended_read(job, worker)
-        name, flight = job.flight.key, job.flight
+        flight = job.flight
         if len(flight.left) > 1 and not flight.left[job.stage]:
+            name = flight.key
             if isinstance(name, Alone):
                 self.works[name.ticket].wake()
             elif isinstance(name, Key):

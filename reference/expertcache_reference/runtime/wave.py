@@ -39,6 +39,7 @@ class Wave:
         self._views: list[memoryview] = []
         self._unsaid: dict[Key, None] = {}
         self._turn: Condition | None = None
+        self._wanted: Callable[[], bool] | None = None
         core.works[self.ticket] = self
         if core.journal is not None:
             core.journal.selected(selection, after)
@@ -87,8 +88,8 @@ class Wave:
     # ------------------------------------------------------------------------------------------ what the core tells
 
     def wake(self) -> None:
-        """Some bytes may be there."""
-        if self._turn is not None:
+        """Some bytes are there; who sleeps is woken when it is all that he sleeps for, and not for each record."""
+        if self._turn is not None and self._wanted is not None and self._wanted():
             self._turn.notify_all()
 
     def landed(self, key: Key, error: ReadFailed | None) -> None:
@@ -120,11 +121,12 @@ class Wave:
             if ready():
                 return
             self._turn = self._turn or core.machine.condition(core.lock)
-            since = core.reader.asleep(1)
+            self._wanted, since = ready, core.reader.asleep(1)
             try:
                 while not ready():
                     self._turn.wait()
             finally:
+                self._wanted = None
                 core.exposed += core.reader.asleep(-1) - since
 
     def hand_out(self, batch: Batch) -> None:
