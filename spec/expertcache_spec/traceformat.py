@@ -23,6 +23,7 @@ FORMAT = "expertcache-trace"
 VERSION = 1
 
 _HEADER = {"format", "version", "name", "about", "geometry"}
+MOST_LAYERS = 1 << 16
 _GEOMETRY = {"layers", "experts", "top_k", "record_bytes", "routed"}
 _EVENT = {"stream", "pass", "phase", "layer", "experts", "weights", "scores", "lookahead", "positions",
           "accepted", "recorded"}  # fmt: skip
@@ -67,8 +68,9 @@ def decode_header(record: object, where: str) -> Header:
     layers = geometry.get("layers")
     if missing := {"layers", "experts", "top_k"} - set(geometry):
         raise InvalidTrace(f"geometry without {', '.join(sorted(missing))}", where=where, cure="describe the model")
-    if type(layers) is not int or not 0 < layers <= 1 << 16:
-        raise InvalidTrace(f"layers {layers!r}", where=where, cure="give a whole number of layers from 1")
+    if type(layers) is not int or not 0 < layers <= MOST_LAYERS:
+        cure = f"give a whole number of layers from 1 to {MOST_LAYERS}"
+        raise InvalidTrace(f"layers {layers!r}"[:200], where=where, cure=cure)
     extra = {} if routed is None else {"routed": _ints(routed, "routed", where)}
     try:
         model = Geometry(

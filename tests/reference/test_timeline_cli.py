@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from expertcache_reference.traces import write_trace
 from expertcache_spec.trace import decode_trace
 
 from .files import GEMMA
-from .running import run, run_json
+from .running import ROOT, run, run_json
 
 ON = ("--hardware", "builtin:ds4-m5-pro", "--policy", "lru", "--budget", "4000MiB")
 
@@ -80,6 +81,46 @@ def test_without_matplotlib_no_file_is_written(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == []
 
 
+def test_every_target_is_looked_at_before_any_is_written(tmp_path: Path) -> None:
+    taken, fine = tmp_path / "taken.json", tmp_path / "fine.json"
+    taken.write_text("mine")
+    for wrong, said in ((taken, "the file exists"), (fine, "named twice"), (tmp_path / "no" / "a.json", "cannot write"),
+                        (tmp_path / "a.gif", "one of .png")):  # fmt: skip
+        ran = run("timeline", GEMMA, *ON, "--layer", "0", "--to", fine, "--to", wrong)
+        assert (ran.code, said in ran.err) == (2, True), ran.err
+        assert [path.name for path in tmp_path.iterdir()] == ["taken.json"]
+    assert taken.read_text() == "mine"
+
+
+def test_a_small_cache_is_cured_by_an_option_that_is_there() -> None:
+    small = ("--hardware", "builtin:ds4-m5-pro", "--policy", "lru", "--slots", "3", "--disciplines", "sync")
+    for command in ("whatif", "timeline"):
+        refused = run(command, GEMMA, *small)
+        assert (refused.code, "overflow bypass or waves" in refused.err) == (2, True), refused.err
+        assert run(command, GEMMA, *small, "--overflow", "bypass").code == 0
+
+
+def test_the_lines_of_the_readme_run_as_they_are_written(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    lines = [line.split()[1:] for line in readme.splitlines() if re.match("    expertcache (whatif|timeline) ", line)]
+    assert [line[0] for line in lines] == ["whatif", "timeline"]
+    for line in lines:
+        assert run(*line, "--disciplines", "sync").code == 0
+
+
+@pytest.mark.parametrize("command", ["whatif", "timeline"])
+def test_the_help_says_what_is_required(command: str) -> None:
+    said = " ".join(run(command, "--help").out.replace("│", " ").split())
+    assert "this or --profile is required" in said
+    assert "this or --slots is required" in said
+
+
+def test_only_events_that_miss_something_count_as_overlapped() -> None:
+    found = run_json("whatif", GEMMA, *ON, "--disciplines", "split:1,free")
+    split, free = (row["overlapped"] for row in found["rows"])
+    assert 0 < split <= free < found["events"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -88,6 +129,8 @@ def test_without_matplotlib_no_file_is_written(tmp_path: Path, monkeypatch: pyte
         (("--stream", "9"), "has 0 passes"),
         (("--to", "picture.gif"), "one of .png, .svg, .json"),
         (("--disciplines", "spilt"), "one of sync, split"),
+        (("--disciplines", "free:3"), "free is always taken"),
+        (("--disciplines", "split:1000000000000000000000"), "from 1 to 1000000000"),
         (("--hardware", "builtin:abacus"), "builtin:ds4-m5-pro"),
     ],
 )
@@ -104,5 +147,7 @@ def test_times_need_the_size_of_a_record(tmp_path: Path) -> None:
     ran = run("whatif", trace, "--hardware", "builtin:ds4-m5-pro", "--policy", "lru", "--slots", "2")
     assert ran.code == 2
     assert "record size" in ran.err
+    assert "state the bytes of one record with --record-bytes" in ran.err
+    assert "budget in slots" not in ran.err
     assert run_json("whatif", trace, "--hardware", "builtin:ds4-m5-pro", "--policy", "lru", "--slots", "2",
                     "--record-bytes", "300")["tokens"] == 2  # fmt: skip

@@ -227,6 +227,29 @@ def test_what_a_log_does_not_say_leaves_its_rules_undecided(change: dict[str, An
     assert all(told.undecided.values())
 
 
+@pytest.mark.rule("XC-HIST-002")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"budget": {}}, 'Cure: write it as {"slots": N}'),
+        ({"budget": {"slots": "4"}}, "header field budget has another type"),
+        ({"observes": ["sums"]}, "header field observes has another type"),
+        ({"policy": "lru"}, "header field policy has another type"),
+        ({"prefetch": 5}, "header field prefetch has another type"),
+        ({"settings": {"scope": 1}}, "header field settings has another type"),
+        ({"name": 5}, "header field name has another type"),
+        ({"geometry": {"layers": 10**9, "experts": 6, "top_k": 2}}, "from 1 to 65536"),
+    ],
+)
+def test_a_wrong_header_names_the_field_and_how_to_write_it(change: dict[str, Any], said: str) -> None:
+    found = log()
+    found[0].update(change)
+    with pytest.raises(InvalidLog) as refusal:
+        verdict(found)
+    assert said in str(refusal.value)
+    assert "--slots" not in str(refusal.value)
+
+
 @pytest.mark.rule("XC-HIST-012")
 def test_a_log_that_says_nothing_proves_nothing() -> None:
     found = log()
@@ -377,11 +400,11 @@ LINE = b'{"op":"pin","clock":0,"thread":0,"key":[0,0]}\n'
         (HEAD.replace(b'"policy"', b'"polity"'), "run.jsonl:1: the header lacks or does not know policy, polity"),
         (HEAD.replace(b'"slots":5', b'"slots":-5'), "run.jsonl:1: a header that describes no cache"),
         (HEAD.replace(b'"slots":5', b'"slats":5'), "run.jsonl:1: a header that describes no cache"),
-        (HEAD.replace(b'"slots":5', b'"slots":"5"'), "run.jsonl:1: a header whose fields have other types"),
+        (HEAD.replace(b'"slots":5', b'"slots":"5"'), "run.jsonl:1: header field budget has another type"),
         (HEAD.replace(b'"layers":2', b'"layers":0'), "run.jsonl:1: a header that describes no cache"),
         (HEAD.replace(b'"reserve"', b'"borrow"'), "run.jsonl:1: a header that describes no cache: room 'borrow'"),
-        (HEAD.replace(b'"reads"', b'"seconds"'), "run.jsonl:1: a header whose fields have other types"),
-        (HEAD.replace(b'"reads"', b"[1]"), "run.jsonl:1: a header whose fields have other types"),
+        (HEAD.replace(b'"reads"', b'"seconds"'), "run.jsonl:1: header field observes has another type"),
+        (HEAD.replace(b'"reads"', b"[1]"), "run.jsonl:1: header field observes has another type"),
     ],
 )  # fmt: skip
 def test_what_is_no_log_is_refused_with_its_line_and_a_cure(data: bytes, said: str) -> None:

@@ -11,6 +11,8 @@ import typer
 from expertcache_reference.cli import options
 from expertcache_reference.cli.console import load, tracked, warn
 from expertcache_reference.timeline.hardware import Hardware
+from expertcache_spec.errors import InvalidBudget
+from expertcache_spec.model import Budget
 from expertcache_spec.replay import Replay
 from expertcache_spec.schedule import Discipline, Load, loads, parse_discipline
 from expertcache_spec.trace import Event
@@ -18,7 +20,15 @@ from expertcache_spec.trace import Event
 HardwareFile = Annotated[
     str, typer.Option("--hardware", metavar="FILE", help="A hardware file (TOML), or builtin:NAME.")
 ]
-Policy = Annotated[str | None, typer.Option("--policy", help="The eviction policy.")]
+Policy = Annotated[
+    str | None,
+    typer.Option("--policy", metavar="POLICY", help="NAME or NAME:parameter=value:...; this or --profile is required."),
+]
+Size = Annotated[
+    str | None,
+    typer.Option("--budget", metavar="SIZE", help="Bytes, as 4000MiB or 4GB; this or --slots is required."),
+]
+Slots = Annotated[int | None, options.number("--slots", "Records; with --budget the tighter wins.")]
 Disciplines = Annotated[
     str | None,
     typer.Option("--disciplines", metavar="D[,D...]", help="sync, split:N, staged[:N], pipelined[:N], free."),
@@ -37,19 +47,21 @@ def disciplines(text: str | None, top_k: int, tokens: int = 0, entries: int = 0)
 def prepared(
     source: str,
     policy: str | None,
-    slots: int | None,
-    size: str | None,
-    scope: str | None,
+    limit: Budget,
     profile: str | None,
     record_bytes: str | None,
+    **given: str | None,
 ) -> Replay:
-    """The replay, ready to run, its warnings said."""
-    spelled, (limit, _) = options.policy(policy, profile), options.budget(slots, size)
-    chosen = options.settings(profile, scope=scope)
+    """The replay under the settings given, ready to run, its warnings said."""
+    spelled, chosen = options.policy(policy, profile), options.settings(profile, **given)
     trace, notes = load(source, record_bytes, drop_weights=True)
     options.for_model(spelled, trace.geometry)
-    for layer in trace.geometry.routed:
-        trace.geometry.size(layer)  # times need bytes: refuse before the replay, not after it
+    if trace.geometry.record_bytes is None:  # refuse before the replay, not after it
+        raise InvalidBudget(
+            "times need the record size, which this trace does not give",
+            where=source,
+            cure="state the bytes of one record",
+        )
     run = Replay(trace, spelled.card, limit, chosen, parameters=spelled.parameters)
     warn([*run.result().warnings, *notes])
     return run

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
@@ -13,7 +14,7 @@ from expertcache_reference.cli.console import print_json, print_table
 from expertcache_reference.timeline.chrome import Drawn, chrome_trace
 from expertcache_reference.timeline.gantt import gantt
 from expertcache_reference.timeline.hardware import Hardware, load_hardware
-from expertcache_reference.traces.atomic import written
+from expertcache_reference.traces.atomic import all_written
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.replay import Replay
 from expertcache_spec.schedule import Discipline, Load, Scenario, breakdown, schedule
@@ -25,9 +26,15 @@ def timeline(
     source: options.Source,
     hardware: scheduling.HardwareFile,
     policy: scheduling.Policy = None,
-    budget: options.SizeBudget = None,
-    slots: options.Slots = None,
+    budget: scheduling.Size = None,
+    slots: scheduling.Slots = None,
     scope: options.Scope = None,
+    room: options.Room = None,
+    touch: options.Touch = None,
+    repeats: options.Repeats = None,
+    overflow: options.Overflow = None,
+    no_victim: options.NoVictim = None,
+    admission: options.Admission = None,
     profile: options.ProfileName = None,
     stream: Annotated[int, options.number("--stream", "The stream to draw.")] = 0,
     token: Annotated[
@@ -44,26 +51,35 @@ def timeline(
 ) -> None:
     """Schedule one layer or one token of a trace under each discipline, and draw it."""
     targets = to or []
-    for target in targets:
-        if target.suffix not in FORMS:
-            raise UnknownName(f"format {target.suffix!r}", where=str(target), cure=f"one of {', '.join(FORMS)}")
     machine = load_hardware(hardware)
-    run = scheduling.prepared(source, policy, slots, budget, scope, profile, record_bytes)
-    token = first_decode(run, stream) if token is None else token
-    found = chosen_loads(run, machine, stream, token, layer)
-    drawn = scheduled(run, machine, found, scheduling.disciplines(disciplines, run.trace.geometry.top_k))
-    part = "" if layer is None else f", layer {layer}"
-    title = f"{run.trace.name}, stream {stream}, pass {token}{part}, on {machine.name}"
-    contents = [chrome_trace(drawn) if t.suffix == ".json" else gantt(drawn, title, t.suffix[1:]) for t in targets]
-    for target, content in zip(targets, contents, strict=True):  # only once all of them could be made
-        with written(target, force=force) as file:
-            file.write(content)
+    run = scheduling.prepared(
+        source, policy, options.budget(slots, budget)[0], profile, record_bytes, scope=scope, room=room, touch=touch,
+        repeats=repeats, overflow=overflow, no_victim=no_victim, admission=admission,
+    )  # fmt: skip
+    chosen = scheduling.disciplines(disciplines, run.trace.geometry.top_k)
+    with pictures(targets, force=force) as files:
+        token = first_decode(run, stream) if token is None else token
+        drawn = scheduled(run, machine, chosen_loads(run, machine, stream, token, layer), chosen)
+        part = "" if layer is None else f", layer {layer}"
+        title = f"{run.trace.name}, stream {stream}, pass {token}{part}, on {machine.name}"
+        for target, file in zip(targets, files, strict=True):
+            file.write(chrome_trace(drawn) if target.suffix == ".json" else gantt(drawn, title, target.suffix[1:]))
     rows = [(label, breakdown(each)) for label, (_, each) in drawn.items()]
     if as_json:
         print_json({"title": title, "rows": [{"discipline": label, **parts._asdict()} for label, parts in rows]})
     else:
         columns = ("discipline", "makespan", "compute", "overhead", "exposed", "hidden")
         print_table(f"{title}: nanoseconds", columns, ([label, *map(str, parts)] for label, parts in rows))
+
+
+@contextmanager
+def pictures(targets: Sequence[Path], *, force: bool) -> Iterator[list[BinaryIO]]:
+    """The files to draw into, all of which appear when the block ends well; raises what forbids one of them."""
+    for target in targets:
+        if target.suffix not in FORMS:
+            raise UnknownName(f"format {target.suffix!r}", where=str(target), cure=f"one of {', '.join(FORMS)}")
+    with all_written(targets, force=force) as files:
+        yield files
 
 
 def first_decode(run: Replay, stream: int) -> int:

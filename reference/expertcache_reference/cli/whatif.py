@@ -21,9 +21,15 @@ def whatif(
     source: options.Source,
     hardware: scheduling.HardwareFile,
     policy: scheduling.Policy = None,
-    budget: options.SizeBudget = None,
-    slots: options.Slots = None,
+    budget: scheduling.Size = None,
+    slots: scheduling.Slots = None,
     scope: options.Scope = None,
+    room: options.Room = None,
+    touch: options.Touch = None,
+    repeats: options.Repeats = None,
+    overflow: options.Overflow = None,
+    no_victim: options.NoVictim = None,
+    admission: options.Admission = None,
     profile: options.ProfileName = None,
     disciplines: scheduling.Disciplines = None,
     min_tokens: scheduling.MinTokens = 0,
@@ -33,7 +39,10 @@ def whatif(
 ) -> None:
     """Print tokens a second and where the time goes, under each way to schedule reads and compute."""
     machine = load_hardware(hardware)
-    run = scheduling.prepared(source, policy, slots, budget, scope, profile, record_bytes)
+    run = scheduling.prepared(
+        source, policy, options.budget(slots, budget)[0], profile, record_bytes, scope=scope, room=room, touch=touch,
+        repeats=repeats, overflow=overflow, no_victim=no_victim, admission=admission,
+    )  # fmt: skip
     geometry = run.trace.geometry
     chosen = scheduling.disciplines(disciplines, geometry.top_k, min_tokens, min_entries)
     with scheduling.replayed(run, machine) as pairs:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -46,6 +46,20 @@ def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
             where=str(path),
             cure="choose a folder that can be written",
         ) from error
+
+
+@contextmanager
+def all_written(paths: Sequence[Path], *, force: bool = False) -> Iterator[list[BinaryIO]]:
+    """As `written`, of several files: each may be written before the block begins, and none is unless it ends well.
+
+    Raises `CannotWrite` also for a file that is named twice.
+    """
+    places = [os.path.realpath(path) for path in paths]
+    for path, place in zip(paths, places, strict=True):
+        if places.count(place) > 1:
+            raise CannotWrite("the file is named twice", where=str(path), cure="name each file once")
+    with ExitStack() as stack:
+        yield [stack.enter_context(written(path, force=force)) for path in paths]
 
 
 def _target(path: Path, force: bool) -> Path:

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from expertcache_spec.errors import ExpertCacheError
+from expertcache_spec.errors import ExpertCacheError, InvalidBudget
 from expertcache_spec.eviction import Value
 from expertcache_spec.history.schema import FORMAT, OBSERVABLE, PREFETCHES, VERSION, InvalidLog
 from expertcache_spec.model import Budget, Geometry
@@ -58,8 +58,9 @@ def decode_log_header(record: object, where: str) -> Header:
     if set(record) | {"name"} != _HEADER:
         wrong = ", ".join(sorted((set(record) ^ _HEADER) - {"name"}))[:200]
         raise InvalidLog(f"the header lacks or does not know {wrong}", where=where, cure=", ".join(sorted(_HEADER)))
-    if not _is_shaped(record):
-        raise InvalidLog("a header whose fields have other types", where=where, cure="see the event log's schema")
+    for name in sorted(record):
+        if not _is_shaped(name, record[name]):
+            raise InvalidLog(f"header field {name} has another type", where=where, cure=f"write it as {_SHAPES[name]}")
     policy = record["policy"]
     try:
         model = decode_header({"format": "expertcache-trace", "version": 1, "geometry": record["geometry"]}, where)
@@ -71,26 +72,37 @@ def decode_log_header(record: object, where: str) -> Header:
     except (ExpertCacheError, TypeError) as error:
         what = error.what if isinstance(error, ExpertCacheError) else str(error)
         cure = error.cure if isinstance(error, ExpertCacheError) else "leave out what the specification does not have"
+        cure = f"write it as {_SHAPES['budget']}" if isinstance(error, InvalidBudget) else cure
         raise InvalidLog(f"a header that describes no cache: {what}"[:500], where=where, cure=cure) from error
 
 
-def _is_shaped(record: dict[str, Any]) -> bool:
-    """Whether the fields have their types; what they say is for the specification's own classes to judge."""
-    observes, policy = record["observes"], record["policy"]
-    named = (
-        isinstance(policy, dict)
-        and set(policy) == {"name", "parameters"}
-        and type(policy["name"]) is str
-        and isinstance(policy["parameters"], dict)
-    )
-    return (
-        type(record.get("name", "")) is str
-        and isinstance(observes, list)
-        and all(type(each) is str and each in OBSERVABLE for each in observes)
-        and len(set(observes)) == len(observes)
-        and record["prefetch"] in PREFETCHES
-        and (policy is None or named)
-        and all(isinstance(record[name], dict) for name in ("budget", "settings"))
-        and all(type(value) is str for value in record["settings"].values())
-        and all(type(value) is int for value in record["budget"].values())
-    )
+_SHAPES = {
+    "format": f'"{FORMAT}"',
+    "version": str(VERSION),
+    "name": "a text",
+    "geometry": "the object of the trace format",
+    "budget": '{"slots": N}, {"bytes": N} or both, whole numbers from 0',
+    "settings": "an object of texts",
+    "policy": 'null, or {"name": text, "parameters": object}',
+    "observes": f"a list of {', '.join(OBSERVABLE)}, each at most once",
+    "prefetch": f"one of {', '.join(PREFETCHES)}",
+}
+"""Field of a header to what it must be."""
+
+
+def _is_shaped(name: str, value: Any) -> bool:
+    """Whether the field has its type; what it says is for the specification's own classes to judge."""
+    if name == "policy":
+        return value is None or (
+            isinstance(value, dict)
+            and set(value) == {"name", "parameters"}
+            and type(value["name"]) is str
+            and isinstance(value["parameters"], dict)
+        )
+    if name == "observes":
+        known = isinstance(value, list) and all(type(each) is str and each in OBSERVABLE for each in value)
+        return known and len(set(value)) == len(value)
+    if name in ("budget", "settings"):
+        kind = int if name == "budget" else str
+        return isinstance(value, dict) and all(type(each) is kind for each in value.values())
+    return {"name": type(value) is str, "prefetch": value in PREFETCHES}.get(name, True)
