@@ -74,19 +74,39 @@ def test_reads_end_when_they_are_told_to_and_fail_when_they_are_told_to() -> Non
     assert cache.seed([Key(1, 5), Key(1, 2)])["installed"] == (Key(1, 5),)
 
 
-def test_a_record_with_other_bytes_is_a_crash() -> None:
-    cache = impl.open_cache(Config("lru", Budget(slots=4), attrs.evolve(MODEL, experts=7)))
-    selection = cache.select(Event(0, ((0,),)))
+@pytest.mark.rule("XC-BYTES-001", "XC-BYTES-003")
+def test_it_shows_the_bytes_of_the_slot_until_the_lease_ends() -> None:
+    config = Config("lru", Budget(slots=2), attrs.evolve(MODEL, experts=7, record_bytes=(90, 30)))
+    cache = impl.open_cache(config)
+    ticket = cache.select(Event(0, ((0, 1),))).ticket
     cache.complete(Key(0, 0))
-    slot = cache._core.slots[Key(0, 0)]
-    slot.view[1] ^= 1
+    assert cache.read(ticket, Key(0, 0)) == config.content(Key(0, 0))
+    with pytest.raises(WrongState, match="not there"):
+        cache.read(ticket, Key(0, 1))
+    cache.complete(Key(0, 1))
+    cache._core.slots[Key(0, 1)].view[88] ^= 1
+    wrong = cache.read(ticket, Key(0, 1))
+    assert [at for at in range(90) if wrong[at] != config.content(Key(0, 1))[at]] == [88]
+    cache.release(ticket)
+    with pytest.raises(WrongState, match="not there"):
+        cache.read(ticket, Key(0, 0))
+    cache.rebind("model-b")
+    ticket = cache.select(Event(0, ((0,),))).ticket
+    cache.complete(Key(0, 0))
+    assert cache.read(ticket, Key(0, 0)) == config.content(Key(0, 0), "model-b")
+
+
+def test_a_step_that_would_compute_with_other_bytes_is_a_crash() -> None:
+    cache = impl.open_cache(Config("lru", Budget(slots=4), attrs.evolve(MODEL, experts=8)))
+    cache.step(Event(0, ((0,),)))
+    cache._core.slots[Key(0, 0)].view[1] ^= 1
     with pytest.raises(AssertionError, match="wrong bytes"):
-        cache.release(selection.ticket)
+        cache.step(Event(0, ((0,),)))
 
 
 def test_it_loads_as_any_implementation_does() -> None:
     found = load("expertcache_reference.runtime.impl")
-    assert {"leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch"} <= set(
+    assert {"leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch", "bytes"} <= set(
         found.profile.capabilities
     )
     assert found.profile.policies

@@ -43,12 +43,23 @@ class HeldService(Service):
             super().promote(flight)
 
     def let_go(self, key: Key, *, whole: bool = True) -> None:
-        """The read may begin; where it is not to be `whole`, beyond the end of its file."""
+        """The read may begin; where it is not to be `whole`, its second half is beyond the end of its file."""
         for job in self.held.pop(key, []):
-            if not whole:
-                job.flight.extents = tuple(Extent(e.file, e.offset + (1 << 40), e.length) for e in job.flight.extents)
             self._queue.demand.append(job)
+            if not whole:
+                job.flight.extents, whole = _cut_off(job.flight.extents), True
         self._work.notify_all()
+
+
+def _cut_off(extents: tuple[Extent, ...]) -> tuple[Extent, ...]:
+    """The same bytes, of which the second half cannot be read."""
+    left, found = sum(extent.length for extent in extents) // 2, list[Extent]()
+    for file, offset, length in extents:
+        good = min(left, length)
+        left -= good
+        found += [Extent(file, offset, good)] * bool(good)
+        found += [Extent(file, offset + good + (1 << 40), length - good)] * (good < length)
+    return tuple(found)
 
 
 class HeldCore(Core):

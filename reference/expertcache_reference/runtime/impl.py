@@ -1,8 +1,8 @@
 """The runtime as an `--impl`: every read of the examination is a read of a file, every record's bytes are looked at.
 
 Most models of the examination are a few records of a few bytes. Their files are written, full of a pattern, into a
-temporary folder, one for each shape, and go with the process. Of a large record the files hold the first bytes only,
-and the rest is charged for and not read.
+temporary folder, one for each shape and model, and go with the process. Of a large record the files hold the first
+bytes only, and the rest is charged for and not read. Each is read in two chunks.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from expertcache_reference import cache as plain
 from expertcache_reference.runtime.batches import Batch
 from expertcache_reference.runtime.held import HeldCore
 from expertcache_reference.runtime.opening import Source
-from expertcache_reference.runtime.patterns import pattern, store_of
+from expertcache_reference.runtime.patterns import store_of
 from expertcache_reference.runtime.records import Records
 from expertcache_reference.runtime.runtime import Runtime
 from expertcache_reference.runtime.work import Work
+from expertcache_spec.content import pattern
 from expertcache_spec.errors import WrongState
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.residency import Ended, Progress, Selection, Step
@@ -30,8 +31,10 @@ from expertcache_spec.trace import Event
 PROFILE = {
     **{name: plain.PROFILE[name] for name in ("version", "spec", "replay", "policies", "settings", "budgets")},
     "name": "expertcache_reference.runtime",
-    "capabilities": ["leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch", "prefetch-counts"],
-}
+    "capabilities": [
+        "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch", "prefetch-counts", "bytes",
+    ],
+}  # fmt: skip
 
 
 class HeldRuntime(Runtime):
@@ -44,7 +47,7 @@ class HeldRuntime(Runtime):
         """As `Runtime._records`, with the sizes that are read, whatever is charged for."""
         shape, charged = store.layout.shape, store.geometry
         sizes = tuple(shape.record_bytes(layer) if layer in shape.parts else 0 for layer in range(charged.layers))
-        return Records(store.layout, attrs.evolve(charged, record_bytes=sizes), chunks=1, staged=False)
+        return Records(store.layout, attrs.evolve(charged, record_bytes=sizes), chunks=1, staged=True)
 
     @property
     def core(self) -> HeldCore:
@@ -94,27 +97,40 @@ class RuntimeCache:
             return self._core.end_read(Key(*key), whole=True)
 
     def fail(self, key: Key) -> Progress:
-        """Read beyond the end of its file."""
+        """Read the first half of the record, and beyond the end of its file."""
         with self._core.lock:
             return self._core.end_read(Key(*key), whole=False)
 
     def release(self, ticket: int) -> Ended:
-        """Look at every byte of the wave, and end its lease."""
+        """End the lease."""
         work = self._open.get(ticket)
         lease = self._core.residency.leases.get(ticket)
         if work is None or lease is None or lease.pending:
             self._core.residency.release(ticket)  # raises
             raise WrongState("no lease that can end", where=f"ticket {ticket}", cure="release each ticket once")
-        wave = work.wave
-        wave.wait(lambda: not wave.pending)
-        wave.hand_out(Batch(*[tuple(key for key in wave.keys if key not in wave.failed)] * 3))
-        for key in wave.keys:
-            if key not in wave.failed and work.record(key) != pattern(key, self._core.records.sizes[key.layer]):
-                raise AssertionError(f"wrong bytes of {key}")
         ended = work.end_wave()
-        if not wave.selection.deferred:
+        if not work.wave.selection.deferred:
             del self._open[ticket]
         return ended
+
+    def read(self, ticket: int, key: Key) -> bytes:
+        """What the event computes with; of what is not kept, once its read has ended."""
+        key, work = Key(*key), self._open.get(ticket)
+        if work is None or (key in work.wave.pending and key in self._core.residency.flights):
+            raise WrongState(
+                f"{key} is not there", where=f"ticket {ticket}", cure="complete its read, and look in time"
+            )
+        wave = work.wave
+        wave.wait(lambda: key not in wave.pending)
+        wave.hand_out(Batch((key,), (), ()))
+        return bytes(work.record(key))
+
+    def _look(self, ticket: int) -> None:
+        """At every byte that the event computes with: of a whole step nobody else sees them."""
+        fingerprint = self._core.residency.fingerprint
+        for key in self._open[ticket].wave.keys:
+            if self.read(ticket, key) != pattern(fingerprint, key, self._core.records.sizes[key.layer]):
+                raise AssertionError(f"wrong bytes of {key}")
 
     def step(self, event: Event) -> Step:
         """Serve the event whole."""
@@ -123,6 +139,7 @@ class RuntimeCache:
         while True:
             for key in (*selection.joined, *selection.reads):
                 victims += self.complete(key).victims
+            self._look(selection.ticket)
             ended = self.release(selection.ticket)
             victims += ended.victims
             refused += ended.refused

@@ -8,17 +8,13 @@ from pathlib import Path
 
 import attrs
 
+from expertcache_spec.content import pattern
 from expertcache_spec.layout.kinds import packed_layers
 from expertcache_spec.layout.placing import Layout, Shape, written
-from expertcache_spec.model import Geometry, Key
+from expertcache_spec.model import Geometry
 
-MOST = 64
+MOST = 128
 """Bytes of a record that are there to be read: the examination also asks about models of many gigabytes."""
-
-
-def pattern(key: Key, size: int) -> bytes:
-    """Bytes that say whose they are and where."""
-    return bytes((key.layer * 83 + key.expert * 29 + at * 7 + (at >> 8) * 13 + 1) & 255 for at in range(size))
 
 
 @attrs.frozen(slots=False)
@@ -37,17 +33,23 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 @cache
-def _written(experts: int, sizes: tuple[tuple[int, int], ...]) -> tuple[Layout, Path]:
+def _written(experts: int, sizes: tuple[tuple[int, int], ...], fingerprint: str) -> tuple[Layout, Path]:
     """The files of a model with records of so many bytes by layer."""
-    layout = packed_layers(Shape(experts, {layer: {"gate": size} for layer, size in sizes}))
+    layout = packed_layers(Shape(experts, {layer: _parts(size) for layer, size in sizes}))
     folder = Path(tempfile.mkdtemp(dir=_folder().name))
-    for name, data in written(layout, lambda key: pattern(key, layout.shape.record_bytes(key.layer))).items():
+    found = written(layout, lambda key: pattern(fingerprint, key, layout.shape.record_bytes(key.layer)))
+    for name, data in found.items():
         (folder / name).write_bytes(data)
     return layout, folder
+
+
+def _parts(size: int) -> dict[str, int]:
+    """Two parts, which are read one after the other; a single byte is one."""
+    return {"gate": size // 2, "down": size - size // 2} if size > 1 else {"gate": size}
 
 
 def store_of(geometry: Geometry, fingerprint: str) -> PatternStore:
     """The store of a model; its files are written once, and hold of a larger record the first `MOST` bytes."""
     sizes = tuple((layer, min(MOST, geometry.size(layer))) for layer in geometry.routed)
-    layout, folder = _written(geometry.experts, sizes)
+    layout, folder = _written(geometry.experts, sizes, fingerprint)
     return PatternStore(layout, geometry, fingerprint, folder)
