@@ -126,8 +126,10 @@ def _operation(record: dict[str, Any], labels: dict[int, int], seeds: set[Key]) 
         return Operation(op, event=event_of(record), label=record["ticket"])
     if op == "resume":
         labels[record["ticket"]] = labels.get(record["after"], -1)
-    if op in ("resume", "release"):
-        return Operation(op, label=labels.get(record["ticket"], -1))
+    if op in ("resume", "release", "abandon"):
+        return Operation("resume" if op == "resume" else "release", label=labels.get(record["ticket"], -1))
+    if op == "fail" and "ticket" in record:
+        return None
     if op in ("publish", "fail"):
         if key in seeds:
             seeds.discard(key)

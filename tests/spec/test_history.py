@@ -151,6 +151,52 @@ def test_a_prefetch_may_lie_ready_and_unused_when_the_log_ends() -> None:
     assert verdict([header, *recorder.taken()]).answer == "legal"
 
 
+# ---------------------------------------------------------------------------------------------- events given up
+
+
+def given_up(slots: int, *, reads: str) -> Log:
+    """A log of one event that is abandoned; its reads have `ended`, have `failed`, or are still `going`."""
+    machine = Residency(MODEL, Budget(slots=slots), make("lru"))
+    recorder = Recorder(machine)
+    selection = recorder.select(Event(0, ((0, 1),)))
+    started = recorder.begin_reads(selection.reads)
+    started += recorder.begin_reads(selection.bypassed, ticket=selection.ticket)
+    if reads == "ended":
+        recorder.end_reads(started)
+        for key in selection.reads:
+            recorder.publish(key)
+    elif reads == "failed":
+        for key in selection.reads:
+            recorder.fail(key)
+        for key in selection.bypassed:
+            recorder.say("fail", key=list(key), ticket=selection.ticket)
+    recorder.say("abandon", ticket=selection.ticket)
+    recorder.end()
+    return [encode_header(Header(MODEL, Budget(slots=slots), policy="lru")), *recorder.taken()]
+
+
+@pytest.mark.rule("XC-RES-016", "XC-RES-017")
+@pytest.mark.parametrize("slots", [2, 0])
+@pytest.mark.parametrize("reads", ["ended", "failed"])
+def test_an_event_may_be_given_up_before_its_work_once_its_reads_have_ended(slots: int, reads: str) -> None:
+    found = given_up(slots, reads=reads)
+    assert verdict(found).answer == "legal"
+    assert [decided.event.keys for decided in decisions(numbered(found[1:]))] == [(Key(0, 0), Key(0, 1))]
+
+
+@pytest.mark.rule("XC-RES-017")
+@pytest.mark.parametrize("slots", [2, 0])
+def test_an_event_that_is_given_up_holds_its_lease_until_its_reads_have_ended(slots: int) -> None:
+    assert verdict(given_up(slots, reads="going")).rule == "XC-RES-017"
+
+
+@pytest.mark.rule("XC-RES-016")
+def test_only_a_read_for_one_event_alone_fails_under_its_ticket() -> None:
+    found = given_up(2, reads="failed")
+    found[place(found, "fail")]["ticket"] = found[place(found, "select")]["ticket"]
+    assert verdict(found).rule == "XC-RES-016"
+
+
 # ---------------------------------------------------------------------------------------------- staging
 
 

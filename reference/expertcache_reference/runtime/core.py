@@ -109,6 +109,8 @@ class Core:
         try:
             slot = self.scratch.take(self.records.sizes[key.layer])
         except (OSError, MemoryError) as error:
+            if self.journal is not None:
+                self.journal.say("fail", key=list(key), ticket=ticket)
             self.works[ticket].landed(key, _no_memory(key, error))
             return None
         return slot, self.records.request(key, slot, Alone(ticket, key))
@@ -118,11 +120,11 @@ class Core:
         requests = [request for key in keys if (request := self.request(key)) is not None]
         self.reader.submit(requests, demand=False)
 
-    def release(self, ticket: int) -> Ended:
+    def release(self, ticket: int, *, given_up: bool = False) -> Ended:
         """End a lease; what that lets go gives its slot back, and who stands in line tries again."""
         ended = self.residency.release(ticket)
         if self.journal is not None:
-            self.journal.released(ticket, ended)
+            self.journal.released(ticket, ended, given_up=given_up)
         del self.works[ticket]
         self.leave((*ended.victims, *ended.refused))
         self.room()
@@ -162,6 +164,8 @@ class Core:
         """A record is there, or its read has failed: publish or fail it, and wake whom it concerns."""
         name = flight.key
         if isinstance(name, Alone):
+            if flight.error is not None and self.journal is not None:
+                self.journal.say("fail", key=list(name.key), ticket=name.ticket)
             self.works[name.ticket].landed(name.key, flight.error)
         elif isinstance(name, Key):
             self.slots[name].uses -= 1

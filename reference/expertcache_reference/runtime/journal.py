@@ -114,9 +114,9 @@ class Journal:
         """The results can be summed, in this order."""
         self.say("combine", self._workers + 1 + event.stream, ticket=ticket, keys=[list(key) for key in keys])
 
-    def released(self, ticket: int, ended: Ended) -> None:
-        """The lease has ended."""
-        self.say("release", ticket=ticket)
+    def released(self, ticket: int, ended: Ended, *, given_up: bool = False) -> None:
+        """The lease has ended, with the work or without."""
+        self.say("abandon" if given_up else "release", ticket=ticket)
         for key in ended.victims:
             self.say("evict", key=list(key), ticket=ticket)
         for key in ended.refused:

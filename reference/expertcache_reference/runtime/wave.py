@@ -164,34 +164,32 @@ class Wave:
 
     # ------------------------------------------------------------------------------------------ the end
 
-    def end(self) -> Ended:
-        """The work has executed: end the views, the lease, the scratch memory."""
+    def end(self, *, last: bool = False) -> Ended:
+        """The work has executed: end the views, the lease, the scratch memory. last: no wave follows, left or not."""
         self.wait(lambda: not self.pending)
         for view in self._views:
             with contextlib.suppress(BufferError):  # an array made of it lives on, and nobody can take it back
                 view.release()
         core = self.core
         with core.lock:
-            if core.journal is not None:
-                self._say_rest()
+            given_up = core.journal is not None and self._say_rest() | (last and bool(self.selection.deferred))
             for slot in self._places.values():
                 slot.uses -= 1
             self._places.clear()
-            ended = core.release(self.ticket)
+            ended = core.release(self.ticket, given_up=given_up)
             for slot in self._alone.values():
                 core.scratch.give(slot)
             self._alone.clear()
             core.finish()
         return ended
 
-    def _say_rest(self) -> None:
-        """Close the event's page of the journal. What was given up is said to begin and end here, in one go."""
+    def _say_rest(self) -> bool:
+        """Close the event's page of the journal; whether the event is given up before its work has executed."""
         journal, event = self.core.journal, self.selection.event
         assert journal is not None, "asked for with a journal only"
         order = [key for key in self.keys if key not in self.failed]
-        idle = [key for key in order if key not in self._whole]
-        journal.began_work(self.ticket, event, idle)
         self._say_executed(list(self._unsaid))
-        journal.ended_work(self.ticket, event, idle)
-        if order:
+        given_up = not self._whole.issuperset(order)
+        if order and not given_up:
             journal.combined(self.ticket, event, order)
+        return given_up

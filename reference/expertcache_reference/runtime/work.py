@@ -110,10 +110,10 @@ class Work:
 
     # ------------------------------------------------------------------------------------------ the end
 
-    def end_wave(self) -> Ended:
+    def end_wave(self, *, last: bool = False) -> Ended:
         """The wave's work has executed: end its lease. `batches` does it where more waves follow."""
         self._released = True
-        ended = self.wave.end()
+        ended = self.wave.end(last=last)
         self._failed |= self.wave.failed
         return ended
 
@@ -133,7 +133,7 @@ class Work:
         """
         if self._released:
             raise WrongState("the event was released", where="work", cure="release each event once")
-        self.end_wave()
+        self.end_wave(last=True)
 
     def __enter__(self) -> Work:
         return self

@@ -116,8 +116,8 @@ class Checker(Speculating):
         "select": Working.select, "resume": Working.resume, "read_start": Working.read_start,
         "read_end": Working.read_end, "publish": Working.publish, "fail": Working.fail,
         "compute_start": Working.compute_start, "compute_end": Working.compute_end, "combine": Working.combine,
-        "release": Working.release, "resize": resize, "pin": pin, "unpin": unpin, "seed": seed, "reset": reset,
-        "rebind": rebind, "prefetch": Speculating.prefetch, "end": end,
+        "release": Working.release, "abandon": Working.abandon, "resize": resize, "pin": pin, "unpin": unpin,
+        "seed": seed, "reset": reset, "rebind": rebind, "prefetch": Speculating.prefetch, "end": end,
     }  # fmt: skip
 
 

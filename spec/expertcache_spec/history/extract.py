@@ -83,7 +83,8 @@ def decisions(lines: Iterable[Line]) -> Iterator[Decided]:
         elif op == "resume" and record["after"] in tickets:
             current = tickets[ticket] = tickets.pop(record["after"])
             current.resumed, current.deferring = True, False
-        elif op == "release" and ticket in tickets:
+        elif op in ("release", "abandon") and ticket in tickets:
             current, released = tickets[ticket], ticket
+            current.deferring &= op == "release"
     for building in order:
         yield building.decided()

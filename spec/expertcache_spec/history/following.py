@@ -98,7 +98,7 @@ class Following(Books):
         if judges:
             return cause in ("select", "resume") and ticket == block.ticket
         if record["op"] == "refuse":
-            return cause == "release" and ticket == block.ticket
+            return cause in ("release", "abandon") and ticket == block.ticket
         if block.ticket is not None or cause == "resize":
             return ticket in (None, block.ticket)
         return ticket is None or ticket in self.tickets

@@ -134,11 +134,17 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         ),
         "read_end": Operation("the read has delivered `length` bytes", _RUN),
         "publish": Operation("the whole record is there: it is resident", {"key": KEY}),
-        "fail": Operation("the reading of the record has failed; its room is returned", {"key": KEY}),
+        "fail": Operation(
+            "the reading of the record has failed; its room is returned. `ticket` is the event that alone would have "
+            "got a record that is not kept",
+            {"key": KEY},
+            _TICKET,
+        ),
         "compute_start": Operation("work on the record begins, for the event", _OF),
         "compute_end": Operation("the work on the record has executed", _OF),
         "combine": Operation("the results are summed, in this order", {**_TICKET, "keys": KEYS}),
         "release": Operation("the work of the event has executed: its lease ends", _TICKET),
+        "abandon": Operation("the event is given up: its lease ends, neither work nor waves of it follow", _TICKET),
         "prefetch": Operation("a speculative read enters a state", {"key": KEY, "state": _one_of(*STATES)}),
         "seed": Operation(
             "a profile's key is installed, or not", {"key": KEY, "priority": COUNT, "how": _one_of(*HOW_SEEDED)}

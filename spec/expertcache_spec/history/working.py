@@ -117,9 +117,38 @@ class Working(Selecting):
     def fail(self, record: Record, line: int) -> None:
         """The reading of a record has failed (XC-RES-016)."""
         key = self.key(record, line)
+        if "ticket" in record:
+            self._failed_alone(self.open(record, line), key, line)
+            return
         if key not in self.machine.flights:
             raise Offence("XC-RES-016", line, f"{key} has failed and was not being read", self.published.get(key, 0))
         self.block = Block(record, line, "XC-RES-025", self._failed)
+
+    def _failed_alone(self, wave: Open, key: Key, line: int) -> None:
+        """A read for one event alone: nobody else waits, and no room is returned."""
+        coverage = wave.scratch.pop(key, None)
+        if coverage is None:
+            raise Offence("XC-RES-016", line, f"{key} has failed and is not read for the event alone", wave.line)
+        for number in coverage.pending:
+            del self.runs[number]
+        wave.order.remove(key)
+        wave.waiting.discard(key)
+        self.failed[wave.selection.event.stream] = wave.selection.event
+
+    def abandon(self, record: Record, line: int) -> None:
+        """The event is given up: its lease ends after its reads, whatever of its work has executed (XC-RES-017)."""
+        wave = self.open(record, line)
+        if self.machine.leases[wave.selection.ticket].pending:
+            flying = next(key for key in wave.order if key in self.machine.flights)
+            raise Offence("XC-RES-017", line, f"{flying} is still being read", wave.line)
+        for coverage in wave.scratch.values():
+            if coverage.pending:
+                raise Offence("XC-RES-017", line, f"read {min(coverage.pending)} is under way", coverage.line)
+        self.deferring.pop(record["ticket"], None)
+        self.failed[wave.selection.event.stream] = wave.selection.event
+        held = frozenset(key for key in wave.order if key not in wave.scratch)
+        missing = "XC-RES-026" if self.header.settings.room == "retain" else "XC-RES-011"
+        self.block = Block(record, line, missing, self._released, freed=held)
 
     def _failed(self, block: Block) -> None:
         key = Key(*block.record["key"])
