@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+import attrs
+
 from expertcache_reference.reader import Flight, Job, Request, Service
 from expertcache_reference.runtime.core import Core
+from expertcache_reference.runtime.opening import Source
+from expertcache_reference.runtime.records import Records
+from expertcache_reference.runtime.runtime import Runtime
 from expertcache_spec.layout.extents import Extent
 from expertcache_spec.model import Key
 from expertcache_spec.residency import Progress
@@ -85,3 +90,21 @@ class HeldCore(Core):
     def _failed(self, key: Key, error: object) -> Progress:
         self._progress = super()._failed(key, error)  # type: ignore[arg-type]
         return self._progress
+
+
+class HeldRuntime(Runtime):
+    """A runtime whose reads begin when they are told to; of a large record it reads what there is."""
+
+    inside = HeldCore
+    _core: HeldCore
+
+    def _records(self, store: Source) -> Records:
+        """As `Runtime._records`, with the sizes that are read, whatever is charged for."""
+        shape, charged = store.layout.shape, store.geometry
+        sizes = tuple(shape.record_bytes(layer) if layer in shape.parts else 0 for layer in range(charged.layers))
+        return Records(store.layout, attrs.evolve(charged, record_bytes=sizes), chunks=1, staged=True)
+
+    @property
+    def core(self) -> HeldCore:
+        """Its inside."""
+        return self._core

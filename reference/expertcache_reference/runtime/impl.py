@@ -3,6 +3,8 @@
 Most models of the examination are a few records of a few bytes. Their files are written, full of a pattern, into a
 temporary folder, one for each shape and model, and go with the process. Of a large record the files hold the first
 bytes only, and the rest is charged for and not read. Each is read in two chunks.
+
+Its plans are what it does: the chunks and extents of its reader, and the schedule of a run in virtual time.
 """
 
 from __future__ import annotations
@@ -11,15 +13,13 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import attrs
-
 from expertcache_reference import cache as plain
+from expertcache_reference.planning import LAYOUTS
 from expertcache_reference.runtime.batches import Batch
-from expertcache_reference.runtime.held import HeldCore
-from expertcache_reference.runtime.opening import Source
+from expertcache_reference.runtime.executed import plan_schedule
+from expertcache_reference.runtime.held import HeldRuntime
 from expertcache_reference.runtime.patterns import store_of
-from expertcache_reference.runtime.records import Records
-from expertcache_reference.runtime.runtime import Runtime
+from expertcache_reference.runtime.planned import extents, plan_chunks
 from expertcache_reference.runtime.work import Work
 from expertcache_spec.content import pattern
 from expertcache_spec.errors import WrongState
@@ -28,31 +28,18 @@ from expertcache_spec.residency import Ended, Progress, Selection, Step
 from expertcache_spec.residency.settings import ResetScope
 from expertcache_spec.trace import Event
 
+__all__ = ["PROFILE", "RuntimeCache", "extents", "open_cache", "plan_chunks", "plan_schedule"]
+
 PROFILE = {
     **{name: plain.PROFILE[name] for name in ("version", "spec", "replay", "policies", "settings", "budgets")},
     "name": "expertcache_reference.runtime",
     "capabilities": [
         "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch", "prefetch-counts", "bytes",
+        "chunks", "layout", "schedule",
     ],
+    "layouts": list(LAYOUTS),
+    "disciplines": ["sync", "split", "staged", "pipelined"],
 }  # fmt: skip
-
-
-class HeldRuntime(Runtime):
-    """A runtime whose reads begin when they are told to; of a large record it reads what there is."""
-
-    inside = HeldCore
-    _core: HeldCore
-
-    def _records(self, store: Source) -> Records:
-        """As `Runtime._records`, with the sizes that are read, whatever is charged for."""
-        shape, charged = store.layout.shape, store.geometry
-        sizes = tuple(shape.record_bytes(layer) if layer in shape.parts else 0 for layer in range(charged.layers))
-        return Records(store.layout, attrs.evolve(charged, record_bytes=sizes), chunks=1, staged=True)
-
-    @property
-    def core(self) -> HeldCore:
-        """Its inside."""
-        return self._core
 
 
 class RuntimeCache:

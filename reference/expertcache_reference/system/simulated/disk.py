@@ -9,8 +9,10 @@ import attrs
 import numpy
 
 from expertcache_reference.system.simulated.scheduler import Scheduler
+from expertcache_reference.system.simulated.sharing import Bandwidth
 from expertcache_spec.layout.extents import Extent
 from expertcache_spec.pagecache import PageCache
+from expertcache_spec.schedule.costs import Storage
 
 UNDER_WAY = 0xA5
 """What a request shows of the bytes that it will deliver while it is under way."""
@@ -20,12 +22,14 @@ UNDER_WAY = 0xA5
 class Device:
     """What a read of the device costs: latency in nanoseconds, bandwidth of a lane in bytes a second (None: no time).
 
-    A device that costs nothing leaves it to the schedule which of two reads ends first.
+    A device that costs nothing leaves it to the schedule which of two reads ends first. shared: instead of all that,
+    the storage of a schedule, where each request costs its own bytes and the page cache answers none.
     """
 
     latency: int = 0
     bandwidth: int | None = None
     lanes: int = 1
+    shared: Storage | None = None
 
 
 class Disk:
@@ -36,6 +40,7 @@ class Disk:
         self.device_bytes = 0
         self.open_files: list[str] = []
         self._lanes = [0] * device.lanes
+        self._bandwidth = None if device.shared is None else Bandwidth(scheduler, device.shared)
         self._written: list[tuple[int, int]] = []
 
     def fetch(self, extent: Extent, *, keep: bool) -> int:
@@ -49,6 +54,15 @@ class Disk:
         cost = -(-taken * 10**9 // self.device.bandwidth) if self.device.bandwidth else 0
         self._lanes[lane] = begin + self.device.latency + cost
         return self._lanes[lane] - self.scheduler.time
+
+    def serve(self, extent: Extent, *, keep: bool) -> None:
+        """Sleep until the extent's bytes are there."""
+        if self._bandwidth is None:
+            cost = self.fetch(extent, keep=keep) if extent.length else 0
+            self.scheduler.sleep(cost, "read ends", extent.file)
+        else:
+            self.device_bytes += extent.length
+            self._bandwidth.serve(extent.length, extent.file)
 
     @contextmanager
     def writing(self, views: list[memoryview]) -> Iterator[None]:

@@ -47,10 +47,9 @@ class SimulatedFile:
         self._call("read", offset)
         size = max(0, min(sum(map(len, views)), len(self._data) - offset))
         parts = list(self._parts(views, offset, size))
-        cost = self._disk.fetch(Extent(self._name, offset, size), keep=not self._uncached) if size else 0
         self._under_way += 1
         with self._disk.writing([view for view, _ in parts if len(view)]):
-            self._disk.scheduler.sleep(cost, "read ends", self._name)
+            self._disk.serve(Extent(self._name, offset, size), keep=not self._uncached)
         self._under_way -= 1
         for view, begin in parts:
             view[:] = self._data[begin : begin + len(view)]
