@@ -15,6 +15,7 @@ from expertcache_reference.cli.io import io_command
 from expertcache_reference.cli.pack import pack_command
 from expertcache_reference.cli.policies import policies
 from expertcache_reference.cli.replay import replay
+from expertcache_reference.cli.run import run
 from expertcache_reference.cli.store_info import store_info
 from expertcache_reference.cli.study import study
 from expertcache_reference.cli.timeline import timeline
@@ -34,6 +35,7 @@ stores = typer.Typer(no_args_is_help=True, help="Look at and check a model's fil
 app.add_typer(stores, name="store")
 app.command()(replay)
 app.command()(compare)
+app.command()(run)
 app.command()(whatif)
 app.command()(timeline)
 app.command()(check)

@@ -21,7 +21,7 @@ from expertcache_spec.wording import fraction
 
 PEERS = ("lru", "lfru", "belady")
 """The usual policy, the best of the engines', and the bound."""
-BUILTINS = ",".join([builtin.PREFIX + name for name in builtin.names()])
+BUILTINS = ",".join([builtin.PREFIX + name for name in builtin.of_engines()])
 CYCLES = "0.5,0.9,1,1.5,2,4"
 """Budgets in token cycles: below the cliff, at it, and where engines live."""
 
@@ -49,7 +49,7 @@ class Entry:
 def study(
     policy: Annotated[str, typer.Argument(metavar="POLICY", help="The policy, as --policy of replay takes it.")],
     traces: Annotated[
-        str, typer.Option("--traces", metavar="FILE[,FILE...]", help="Trace files, or builtin:NAME; all builtin ones.")
+        str, typer.Option("--traces", metavar="FILE[,FILE...]", help="Trace files, or builtin:NAME; all of engines.")
     ] = BUILTINS,
     against: Annotated[str, typer.Option("--against", metavar="P[,P...]", help="Beside it.")] = ",".join(PEERS),
     cycles: Annotated[str, typer.Option("--cycles", metavar="X[,X...]", help="Budgets in token cycles.")] = CYCLES,

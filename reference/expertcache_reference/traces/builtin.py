@@ -1,4 +1,4 @@
-"""The traces that ship with the specification, by name: `builtin:qwen3-30b-a3b`."""
+"""The traces that ship, by name: `builtin:qwen3-30b-a3b` of a real engine, `builtin:tinymoe-python` of the tiny one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,30 @@ _SUFFIX = ".jsonl.gz"
 
 def names() -> list[str]:
     """The names of the traces that ship, sorted."""
-    return sorted(entry.name.removesuffix(_SUFFIX) for entry in _data().iterdir() if entry.name.endswith(_SUFFIX))
+    return sorted(_all())
+
+
+def of_engines() -> list[str]:
+    """The names of those that real engines recorded, sorted."""
+    return sorted(_in(_engines()))
 
 
 def resource(name: str) -> Traversable:
     """The file of that name; raises `UnknownName`, listing the known ones."""
-    if name not in names():
-        known = ", ".join(PREFIX + known for known in names())
+    found = _all()
+    if name not in found:
+        known = ", ".join(PREFIX + known for known in sorted(found))
         raise UnknownName(f"trace {PREFIX}{name}", where="trace", cure=f"one of {known}")
-    return _data() / f"{name}{_SUFFIX}"
+    return found[name]
 
 
-def _data() -> Traversable:
+def _all() -> dict[str, Traversable]:
+    return _in(_engines()) | _in(files("expertcache_reference") / "tinymoe" / "traces")
+
+
+def _engines() -> Traversable:
     return files("expertcache_spec") / "data"
+
+
+def _in(folder: Traversable) -> dict[str, Traversable]:
+    return {entry.name.removesuffix(_SUFFIX): entry for entry in folder.iterdir() if entry.name.endswith(_SUFFIX)}
