@@ -36,7 +36,7 @@ from expertcache_spec.layout.files import WrongFile
 from expertcache_spec.model import Budget
 from expertcache_spec.residency import Settings
 
-PROMPT = b"Addio, monti sorgenti dall'acque, ed elevati al cielo"
+PROMPT = b"Addio, monti sorgenti"
 CORPORA = Path(__file__).parents[2] / "training" / "corpora"
 
 
@@ -51,8 +51,8 @@ def plain(model: Loaded) -> list[Any]:
     return decoded(model, model.resident().serve)
 
 
-def decoded(model: Loaded, serve: Any, tokens: int = 12, stream: int = 0, prompt: bytes = PROMPT) -> list[Any]:
-    return list(Decoder(model.network, serve, prompt, tokens, Sampler(0.8, 1), chunk=20, stream=stream))
+def decoded(model: Loaded, serve: Any, tokens: int = 8, stream: int = 0, prompt: bytes = PROMPT) -> list[Any]:
+    return list(Decoder(model.network, serve, prompt, tokens, Sampler(0.8, 1), chunk=12, stream=stream))
 
 
 def same(one: list[Any], other: list[Any]) -> bool:
@@ -114,10 +114,8 @@ def test_it_has_learned_what_the_recipe_says(domain: str, file: str, model: Load
     assert hashlib.sha256(text).hexdigest() == recipe()["corpora"][domain]["sha256"]
     stripe = text[4 * 32768 : 5 * 32768]  # held out for validation
     serve = model.resident().serve
-    bits = [
-        bits_of(Session(model.network, serve), stripe[start : start + TINY.window + 1]) for start in (0, 9000, 18000)
-    ]
-    assert abs(float(np.mean(bits)) - recipe()["validation_bits_per_byte"][domain]) < 0.4  # 387 bytes of 60 thousand
+    bits = [bits_of(Session(model.network, serve), stripe[start : start + TINY.window + 1]) for start in (0, 18000)]
+    assert abs(float(np.mean(bits)) - recipe()["validation_bits_per_byte"][domain]) < 0.4  # 258 bytes of 60 thousand
 
 
 def bits_of(session: Session, text: bytes) -> float:
@@ -133,7 +131,7 @@ def bits_of(session: Session, text: bytes) -> float:
 def test_a_prompt_gives_the_same_logits_in_one_pass_in_chunks_or_byte_by_byte(model: Loaded) -> None:
     serve = model.resident().serve
     whole = Session(model.network, serve).feed(PROMPT, "prefill")
-    for size in (1, 7, 20):
+    for size in (1, 8):
         session = Session(model.network, serve)
         parts = [session.feed(PROMPT[start : start + size], "prefill") for start in range(0, len(PROMPT), size)]
         assert np.abs(np.concatenate(parts) - whole).max() < 1e-3
@@ -183,8 +181,8 @@ def test_mlx_gives_numpys_logits_to_a_tolerance(model: Loaded) -> None:
     with tinymoe.loaded("mlx") as other:
         logits = [Session(one.network, model.resident().serve).feed(PROMPT, "prefill") for one in (model, other)]
         with Runtime(other.store, Budget(slots=60), workers=2) as runtime:
-            streamed_ = decoded(other, runtime.serve)
-        assert same(decoded(other, other.resident().serve), streamed_)
+            streamed_ = decoded(other, runtime.serve, 3)
+        assert same(decoded(other, other.resident().serve, 3), streamed_)
     assert np.abs(logits[0] - logits[1]).max() < 1e-4
 
 

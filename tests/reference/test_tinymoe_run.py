@@ -79,7 +79,7 @@ def test_verify_finds_one_wrong_bit_of_one_expert(monkeypatch: pytest.MonkeyPatc
     assert "DIFFER, the first in pass 0" in ran.out
 
 
-@pytest.mark.parametrize("kind", ["layers", "blocks", "gguf"])
+@pytest.mark.parametrize("kind", ["layers", "gguf"])
 def test_it_streams_from_what_pack_made_of_the_model(kind: str, tmp_path: Path) -> None:
     with weights_path() as path:
         pack(open_store(path), tmp_path / f"m.{kind}", kind)
@@ -132,7 +132,7 @@ choose, calls = Sampler.choose, []
 def stopped(self, logits):
     calls.append(1)
     if len(calls) == 5:
-        os.kill(os.getpid(), signal.{signal})
+        os.kill(os.getpid(), signal.SIGINT)
     return choose(self, logits)
 Sampler.choose = stopped
 sys.argv = ["expertcache", "run", "--log", {log!r}]
@@ -140,18 +140,17 @@ main()
 """
 
 
-@pytest.mark.parametrize(("signal", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
-def test_an_interrupt_leaves_no_log_and_no_thread(signal: str, code: int, word: str, tmp_path: Path) -> None:
-    ran = process("-c", INTERRUPTED.format(signal=signal, log=str(tmp_path / "log.jsonl")))
-    assert (ran.code, ran.out) == (code, "")
-    assert ran.err == f"expertcache: {word}; nothing half-written is left\n"
+def test_an_interrupt_leaves_no_log_and_no_thread(tmp_path: Path) -> None:
+    ran = process("-c", INTERRUPTED.format(log=str(tmp_path / "log.jsonl")))
+    assert (ran.code, ran.out) == (130, "")
+    assert ran.err == "expertcache: interrupted; nothing half-written is left\n"
     assert not list(tmp_path.iterdir())
 
 
 def test_a_terminal_shows_it_live() -> None:
     pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "expertcache_reference.cli", "run", "--tokens", "150", "--json"]
+    command = [sys.executable, "-m", "expertcache_reference.cli", "run", "--tokens", "40", "--json"]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     ) as child:
