@@ -15,7 +15,7 @@ import attrs
 from expertcache_conformance.adapters import Config, Implementation, PolicyAlone
 from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.adapters.recorded import RecordedLog
-from expertcache_conformance.answers import Answer, Malformed, Oracle, subject_of
+from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, subject_of
 from expertcache_conformance.hunt import AFTER_FIRST, VOLUME, search, seeded, shorten, survey
 from expertcache_conformance.judge import LUCK, Violation
 from expertcache_conformance.logs import ABOUT, LogFinding, NotJudged, offence, told
@@ -272,14 +272,21 @@ class Examination:
                 raise NotClaimed(f"{name} {value}")
 
     def ask(self, questions: Iterable[Question], *, keep: bool = False) -> None:
-        """Ask the planner every question; `keep` leaves one that is answered wrongly as it is."""
+        """Ask the planner every question; `keep` leaves one that is answered wrongly as it is.
+
+        Raises `Crashed` where it crashes on one, unless it answers another wrongly: that tells more.
+        """
         target, found, left, ran = self.implementation.target, dict[str, Finding](), AFTER_FIRST, 0
+        crash: Crashed | None = None
         for question in () if self.dry else questions:
             ran += 1
-            finding = answered(question, target)
+            try:
+                finding = answered(question, target)
+            except Crashed as error:
+                finding, crash = None, crash or error
             if finding and (finding.rule not in found or finding.size < found[finding.rule].size):
                 found[finding.rule] = finding
-            left -= bool(found)
+            left -= bool(found or crash)
             if not left:
                 break
         if not ran and not self.dry:
@@ -287,6 +294,8 @@ class Examination:
         self.programs += ran
         if found:
             raise RulesBroken(each if keep else simplify(each, target) for each in found.values())
+        if crash is not None:
+            raise crash
 
     def ask_about(self, rule: str, questions: Iterable[Question]) -> None:
         """As `ask`, for a rule that answers may leave open; raises `NotJudged` where every answer does."""

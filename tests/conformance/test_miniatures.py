@@ -39,7 +39,8 @@ def run(subject: Miniature, *, whole: bool = False) -> Rundown:
 OF_BYTES = {
     "keeps_bytes_of_a_failed_read": "of_a_failed_read", "reads_the_old_models_files": "after_a_rebind",
     "seeds_without_reading": "[seeds]", "gives_a_slot_twice": "[reset]",
-    "one_scratch_for_all_that_is_not_kept": "not_kept",
+    "one_scratch_for_all_that_is_not_kept": "not_kept", "copies_what_it_holds": "not_kept",
+    "reads_at_every_look": "not_kept",
 }  # fmt: skip
 """Of those that hold bytes, the test that they meet every day, where it is not the first one."""
 

@@ -311,6 +311,19 @@ def test_what_is_claimed_is_not_refused(answer: Any) -> None:
         assert found.rule == "XC-CONF-003"
 
 
+def test_a_planner_that_crashes_on_one_question_and_errs_on_another_is_told_the_rule() -> None:
+    class Both:
+        def plan_chunks(self, size: int, page: int, wanted: int) -> list[tuple[int, int]]:
+            if wanted < 1:
+                raise ZeroDivisionError("chunks")
+            return [(0, size - 1)] if size else []
+
+    profile = parse_profile({"name": "both", "policies": [], "capabilities": ["chunks"]})
+    found = examine(Implementation("both", profile, Both()), only=lambda case: "test_chunks" in case.name)
+    assert "XC-FANOUT-001" in found.broken
+    assert not found.crashed
+
+
 def test_a_planner_that_crashes_is_an_error_and_no_refusal() -> None:
 
     with pytest.raises(Crashed, match="plan_chunks raised ZeroDivisionError"):
