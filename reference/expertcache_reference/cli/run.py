@@ -11,14 +11,15 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from expertcache_reference.cli import options
+from expertcache_reference.cli import axes, options
 from expertcache_reference.cli.console import measured
 from expertcache_reference.cli.failures import BAD_TRACE
 from expertcache_reference.cli.run_report import say
 from expertcache_reference.cli.run_view import Shown, View
 from expertcache_reference.compute import BACKENDS
 from expertcache_reference.compute.records import Array
-from expertcache_reference.runtime import Runtime
+from expertcache_reference.runtime import Ahead, Runtime
+from expertcache_reference.runtime.ahead import check
 from expertcache_reference.system import this_machine
 from expertcache_reference.tinymoe import Compared, Decoder, Loaded, Sampler, compare, loaded
 from expertcache_reference.traces.atomic import written
@@ -43,6 +44,11 @@ Temperature = Annotated[float, typer.Option("--temperature", help="0 takes the l
 Store = Annotated[
     Path | None, typer.Option("--store", metavar="PATH", help="Stream from what `pack` made of the model.")
 ]
+Prefetch = Annotated[
+    str | None,
+    typer.Option("--prefetch", metavar="PREDICTOR[:NAME=VALUE...]",
+                 help="Read guesses behind all demand, as in gate-top-k:home=slot:displace=any."),
+]  # fmt: skip
 Log = Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Write the event log, whole or not at all.")]
 Verify = Annotated[
     bool, typer.Option("--verify", help="Decode again without a cache, all in memory, and compare every logit.")
@@ -71,6 +77,7 @@ def run(
     seed: Seed = 0,
     chunk: Chunk = 32,
     store: Store = None,
+    prefetch: Prefetch = None,
     log: Log = None,
     verify: Verify = False,
     as_json: options.Json = False,
@@ -81,8 +88,11 @@ def run(
         None, scope=scope, room=room, touch=touch, repeats=repeats, overflow=overflow, no_victim=no_victim,
         admission=admission,
     )  # fmt: skip
-    spelled = options.policy(policy, None)
-    with loaded(compute, store) as model, _logged(log) as sink:
+    spelled, guesses = options.policy(policy, None), axes.prefetch(prefetch)
+    if guesses is not None:
+        check(guesses, logged=log is not None)
+    look = 0 if guesses is None else guesses.lookahead
+    with loaded(compute, store, look) as model, _logged(log) as sink:
 
         def decoder(serve: Any) -> Decoder:
             return Decoder(model.network, serve, text, tokens, Sampler(temperature, seed), chunk=chunk)
@@ -91,10 +101,14 @@ def run(
             model.store, limit, str(spelled.card.name), chosen, discipline, workers=workers, chunks=chunks,
             way=way, log=sink, parameters=spelled.parameters,  # type: ignore[arg-type]
         ) as runtime:  # fmt: skip
-            kept, shown = _decode(decoder(runtime.serve), runtime, len(text), tokens, verify)
+            ahead = None if guesses is None else Ahead(runtime, guesses)
+            serve = runtime.serve if ahead is None else ahead.serve
+            kept, shown = _decode(decoder(serve), runtime, len(text), tokens, verify)
+            told = None if ahead is None else {**ahead.prefetch.described(), "counts": attrs.asdict(ahead.counts)}
         compared = _verified(model, decoder, kept) if verify else None
     facts = {"policy": spelled.text, "budget": attrs.asdict(limit), "discipline": discipline, "way": way,
-             "compute": compute, "seed": seed, "temperature": temperature, "weights": model.sha256}  # fmt: skip
+             "compute": compute, "seed": seed, "temperature": temperature, "weights": model.sha256,
+             "prefetch": told}  # fmt: skip
     say(shown, facts, compared, as_json=as_json)
     if compared is not None and compared.first is not None:
         raise typer.Exit(BAD_TRACE)

@@ -41,6 +41,7 @@ def _lines(shown: Shown, facts: dict[str, Any], compared: Compared | None) -> li
         ("prompt", f"{count(shown.prompt, 'byte')} in {_milliseconds(shown.prefill)}"),
         ("decoded", f"{count(len(shown.text), 'byte')}, {speed} a second"),
         *_read(shown.report),
+        *_prefetched(facts["prefetch"]),
     ]
     if compared is not None:
         same = "all bit-identical"
@@ -48,6 +49,13 @@ def _lines(shown: Shown, facts: dict[str, Any], compared: Compared | None) -> li
             same = f"{compared.differ} DIFFER, the first in pass {compared.first}"
         lines.append(("verified", f"{compared.logits} logits against the same model all in memory: {same}"))
     return lines
+
+
+def _prefetched(told: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if told is None:
+        return []
+    counts = ", ".join(f"{name} {number}" for name, number in told["counts"].items() if number)
+    return [("prefetch", f"{told['predictor']}, {counts or 'nothing'}")]
 
 
 def _read(report: Report) -> list[tuple[str, str]]:

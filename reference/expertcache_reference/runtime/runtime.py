@@ -15,6 +15,7 @@ from expertcache_reference.runtime.journal import Journal, Sink
 from expertcache_reference.runtime.opening import Source, arenas_of, residency_of
 from expertcache_reference.runtime.records import Records
 from expertcache_reference.runtime.report import Report, report_of
+from expertcache_reference.runtime.speculation import Speculation
 from expertcache_reference.runtime.wave import Wave
 from expertcache_reference.runtime.work import Work
 from expertcache_reference.system import this_machine
@@ -72,6 +73,7 @@ class Runtime:
                 journal.close_file()
             raise
         self._core, self._contents = core, Contents(core)
+        self.speculation = Speculation(core, self._contents)
 
     def _records(self, store: Source) -> Records:
         return Records(store.layout, store.geometry, self._chunks, staged=self._discipline.reads == "stage")

@@ -34,12 +34,12 @@ class Loaded:
 
 
 @contextmanager
-def loaded(compute: str = "numpy", packed: Path | None = None) -> Iterator[Loaded]:
+def loaded(compute: str = "numpy", packed: Path | None = None, look: int = 0) -> Iterator[Loaded]:
     """The model for as long as the block lasts.
 
     compute: the backend. packed: a store of the same experts that `expertcache pack` wrote, to stream from instead of
-    the file that ships. Raises `WrongFile` where the weights do not have the fingerprint of the recipe, or the store
-    has other records; `UnknownName` and `MissingBackend` for the backend.
+    the file that ships. look: as `Network`'s. Raises `WrongFile` where the weights do not have the fingerprint of the
+    recipe, or the store has other records; `UnknownName` and `MissingBackend` for the backend.
     """
     told, computes = recipe(), backend(compute, TINY.width, TINY.hidden)
     with weights_path() as path:
@@ -51,7 +51,7 @@ def loaded(compute: str = "numpy", packed: Path | None = None) -> Iterator[Loade
                 where=str(packed),
                 cure=f"pack {path.name} of this version, or leave the option out",
             )
-        yield Loaded(Network(dense(data, TINY, str(path)), computes), store, told["sha256"], data)
+        yield Loaded(Network(dense(data, TINY, str(path)), computes, look), store, told["sha256"], data)
 
 
 class Compared(NamedTuple):

@@ -1,0 +1,57 @@
+"""`expertcache run --prefetch` reads guesses of the model's own gates, and no logit changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from expertcache_spec import history
+
+from .running import run, run_json
+
+FEW = ("--tokens", 8, "--prompt", "Don Abbondio ", "--slots", 40)
+
+
+@pytest.mark.rule("XC-PREFETCH-008", "XC-PREFETCH-010", "XC-PREFETCH-012")
+def test_guesses_of_the_gates_spare_misses_and_every_logit_stays_the_same() -> None:
+    plain = run_json("run", *FEW)
+    found = run_json("run", *FEW, "--verify", "--prefetch", "gate-top-k:home=slot:displace=any")
+    assert found["verified"]["differ"] == 0
+    assert found["text"] == plain["text"]
+    assert plain["prefetch"] is None
+    counts, report = found["prefetch"]["counts"], found["report"]
+    assert report["misses"] + counts["useful"] <= plain["report"]["misses"] + counts["evicted"]
+    assert report["misses"] < plain["report"]["misses"]
+    assert counts["issued"] == counts["useful"] + counts["late"] + counts["wasted"] + counts["outstanding"]
+    assert counts["routes_recalled"] > 0.5 * counts["routes"]
+
+
+def test_what_is_read_into_free_room_is_legal_in_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    ran = run("run", *FEW, "--log", path, "--prefetch", "gate-percentile:home=slot:percentile=90")
+    assert ran.code == 0
+    assert "prefetch  gate-percentile, predictions " in ran.out
+    with path.open("rb") as file:
+        header, lines = history.read_log(file)
+        told = list(lines)
+    assert history.check(header, iter(told)).answer == "legal"
+    assert any(record["op"] == "prefetch" and record["state"] == "adopted" for _, record in told)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("gate-top-k:home=slot:displace=any", "no words"),
+        ("oracle:home=slot", "to come"),
+        ("gate-top-k:slots=4", "home=slot"),
+        ("gate-top-k:home=slot:latency=2", "latency 2"),
+    ],
+)
+def test_what_the_runtime_cannot_do_is_refused_before_a_byte_is_decoded(tmp_path: Path, words: str, said: str) -> None:
+    path = tmp_path / "log.jsonl"
+    ran = run("run", *FEW, "--log", path, "--prefetch", words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert not ran.out
+    assert list(tmp_path.iterdir()) == []
