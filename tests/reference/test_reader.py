@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import pickle
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from expertcache_reference.reader import Files, Read, ReadCancelled, Reader, ReadFailed, Request
 from expertcache_reference.system import this_machine
-from expertcache_reference.system.seam import Machine
+from expertcache_reference.system.seam import Condition, Machine
 from expertcache_reference.system.simulated import DARWIN, Device, Faults, Simulation, exhaust, explore, simulated
 from expertcache_spec.errors import InvalidModel, UnknownName, WrongState
 from expertcache_spec.fanout import Chunk
@@ -51,6 +52,31 @@ def test_extents_arrive_end_to_end_in_either_way(way: str, chunks: int) -> None:
         assert _read(reader, *extents, chunks=chunks) == DATA[5:53] + DATA[:48] + DATA[:32]
         assert reader.counts.bytes == 128
         assert reader.counts.records == 1
+
+
+@pytest.mark.parametrize(("chunks", "woken"), [(1, 1), (3, 3), (6, 4)])
+def test_no_more_workers_are_woken_than_there_are_chunks_to_read(tmp_path: Path, chunks: int, woken: int) -> None:
+    machine, told = this_machine(), list[int]()
+    (tmp_path / "a").write_bytes(bytes(6 * machine.page))
+    with Reader(machine, tmp_path, workers=4) as reader:
+        while reader._service._resting < 4:  # the last of them is on its way to sleep
+            time.sleep(0.001)
+        work = reader._service._work
+        reader._service._work = _Told(work, told)
+        _read(reader, Extent("a", 0, 6 * machine.page), chunks=chunks)
+        reader._service._work = work
+    assert len(told) == woken
+
+
+class _Told:
+    """A condition that says when it is notified."""
+
+    def __init__(self, inner: Condition, told: list[int]) -> None:
+        self._told, self.wait, self.notify_all, self._notify = told, inner.wait, inner.notify_all, inner.notify
+
+    def notify(self) -> object:
+        self._told.append(1)
+        return self._notify()
 
 
 def test_neighbours_in_a_file_are_one_request() -> None:

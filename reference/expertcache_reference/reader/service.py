@@ -31,7 +31,7 @@ class Service:
         self._queue = Queue()
         self._work = machine.condition(lock)
         self._threads: list[Thread] = []
-        self._active = self._sleepers = self._latest = 0
+        self._active = self._sleepers = self._latest = self._resting = 0
         try:
             for number in range(1, workers + 1):
                 self._threads.append(machine.spawn(f"reader-{number}", lambda number=number: self._run(number)))  # type: ignore[misc]
@@ -65,7 +65,9 @@ class Service:
                 self.promote(flight)
         for stage in zip_longest(*(flight.jobs for flight in fresh.values()), fillvalue=()):
             self._queue.add(chain.from_iterable(stage), demand=demand)
-        self._work.notify_all()
+        jobs = sum([len(stage) for flight in fresh.values() for stage in flight.jobs])
+        for _ in range(min(jobs, self._resting)):  # no more than there is work for
+            self._work.notify()
         return found
 
     def promote(self, flight: Flight) -> None:
@@ -123,30 +125,31 @@ class Service:
         ended: tuple[Job, ReadFailed | None, list[int], int] | None = None
         while True:
             with self._lock:
+                now = self._machine.now()
                 if ended is not None:
-                    self._hand_in(worker, *ended)
-                job = self._take()
-                if job is None:
-                    return
-                since = self._begin(worker, job)
-            ended = (job, *self._serve(job), since)
+                    self._hand_in(worker, *ended, now)
+                job = self._queue.next()
+                while job is None:
+                    if self.closed:
+                        return
+                    job, now = self._rest()
+                self._begin(worker, job, now)
+            ended = (job, *self._serve(job), now)
 
-    def _begin(self, worker: int, job: Job) -> int:
-        now = self._machine.now()
+    def _rest(self) -> tuple[Job | None, int]:
+        """Sleep until there may be work; what there is, and what time it is then."""
+        self._resting += 1
+        try:
+            self._work.wait()
+        finally:
+            self._resting -= 1
+        return self._queue.next(), self._machine.now()
+
+    def _begin(self, worker: int, job: Job, now: int) -> None:
         self._tell_time(now)
         self._active += 1
         job.flight.in_service += 1
         self._watcher.began(job, worker)
-        return now
-
-    def _take(self) -> Job | None:
-        """The next chunk to read, when there is one; None when the service stops."""
-        while not self.closed:
-            job = self._queue.next()
-            if job is not None:
-                return job
-            self._work.wait()
-        return None
 
     def _serve(self, job: Job) -> tuple[ReadFailed | None, list[int]]:
         """Read the chunk: what went wrong, and what each request has delivered."""
@@ -162,8 +165,10 @@ class Service:
             return unexpected(failure, flight.key), came
         return None, came
 
-    def _hand_in(self, worker: int, job: Job, error: ReadFailed | None, came: list[int], since: int) -> None:
-        now, flight = self._machine.now(), job.flight
+    def _hand_in(
+        self, worker: int, job: Job, error: ReadFailed | None, came: list[int], since: int, now: int
+    ) -> None:  # fmt: skip
+        flight = job.flight
         self._tell_time(now)
         self._active -= 1
         self.counts.add(came, now - since)

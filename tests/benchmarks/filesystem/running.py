@@ -1,0 +1,91 @@
+"""One run: the file brought into a condition, every event served, and what the machine says of it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import attrs
+from tests.benchmarks.filesystem.cases import Case, Load
+
+from expertcache_reference.disk.evidence import Condition, Evidence, PastCache, opened
+from expertcache_reference.runtime import Ahead, Report, Runtime
+from expertcache_reference.system.seam import Machine
+from expertcache_spec.eviction.spelling import parse
+from expertcache_spec.model import Budget
+from expertcache_spec.prefetch import PrefetchCounts
+from expertcache_spec.replay import replay
+
+
+@attrs.frozen
+class Setting:
+    """How events are run.
+
+    workers, chunks: of the reader. discipline: of the runtime. dense, expert: microseconds that pass, without using a
+    core, before an event and for each of its experts, as they do where a device computes.
+    """
+
+    workers: int = 4
+    chunks: int = 2
+    discipline: str = "split:1"
+    dense: int = 400
+    expert: int = 100
+
+
+@attrs.frozen
+class Run:
+    """What came of one case. elapsed: nanoseconds. resident: bytes of the file in memory before it began, or None."""
+
+    case: str
+    condition: Condition
+    elapsed: int
+    report: Report
+    resident: int | None
+    whole: int
+    counts: PrefetchCounts | None
+
+    @property
+    def state(self) -> str:
+        """Whether its reads were cold, by XC-PAGE-003 and what was in memory before."""
+        return Evidence(self.report.application_bytes, self.report.device_bytes, self.resident, None).state
+
+
+def prepare(machine: Machine, found: Load, condition: Condition) -> int | None:
+    """Bring the file into the condition; the bytes of it that are in memory then, None where nobody says."""
+    extents = [extent for extents in found.layout.extents.values() for extent in extents]
+    with opened(machine, found.file) as target:
+        target.prepare(extents, condition)
+        return target.resident(extents)
+
+
+def run(machine: Machine, found: Load, case: Case, condition: Condition, setting: Setting) -> Run:
+    """Serve all events of the load."""
+    resident = prepare(machine, found, condition)
+    system: Any = PastCache(machine) if condition == "past" else machine
+    with Runtime(
+        found, Budget(slots=found.slots), case.policy, discipline=setting.discipline, workers=setting.workers,
+        chunks=setting.chunks, machine=system,
+    ) as runtime:  # fmt: skip
+        events = found.trace.events
+        ahead = None if case.prefetch is None else Ahead(runtime, case.prefetch, events)
+        serve = runtime.serve if ahead is None else ahead.serve
+        since = machine.now()
+        for event in events:
+            time.sleep(setting.dense / 1e6)
+            with serve(event) as work:
+                for batch in work.batches():
+                    time.sleep(len(batch.keys) * setting.expert / 1e6)
+        elapsed = machine.now() - since
+        runtime.settle()
+        counts, report = None if ahead is None else ahead.counts, runtime.report()
+    return Run(case.name, condition, elapsed, report, resident, found.layout.files[found.file.name], counts)
+
+
+def replayed(found: Load, case: Case, setting: Setting) -> dict[str, int]:
+    """What the specification's replay says of the same, where a read takes the time of one event."""
+    asked = case.prefetch and attrs.evolve(case.prefetch, width=setting.workers)
+    policy = parse(case.policy)
+    given: Any = policy.parameters
+    result = replay(found.trace, policy.card, Budget(slots=found.slots), parameters=given, prefetch=asked)
+    total, counts = result.total, result.prefetch
+    return {"hits": total.hits, "misses": total.misses, "issued": 0 if counts is None else counts.issued}
