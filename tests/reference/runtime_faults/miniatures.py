@@ -116,9 +116,9 @@ def _short_as_whole(_: Any) -> Any:
 
 
 def _says_delivered(hand_in: Any) -> Any:
-    def said(service: Service, worker: int, job: Job, error: Any, came: list[int], since: int) -> None:
+    def said(service: Service, worker: int, job: Job, error: Any, came: list[int], *times: int) -> None:
         job.chunk = job.chunk._replace(length=sum(came))
-        hand_in(service, worker, job, error, came, since)
+        hand_in(service, worker, job, error, came, *times)
 
     return said
 
