@@ -63,9 +63,8 @@ def overheads(folder: Path, turns: int) -> Table:
         what = f"all hits, log {'on' if log else 'off'}"
         table.add_row(what, f"{statistics.median(spent):.1f} us a lookup", "" if log else f"{MICROSECONDS} us")
     for discipline in overlap.CHUNKS:
-        best = overlap.computed(discipline)
-        spent = [overlap.measured(folder, discipline) for _ in range(turns)]
-        found = statistics.median(best / each for each in spent)
+        took = [overlap.measured(folder, discipline) for _ in range(turns)]
+        found = statistics.median(overlap.computed(discipline, each) / each.seconds for each in took)
         table.add_row(f"{discipline}, of the computed schedule", f"{found:.3f}", f"{EFFICIENCY}")
     found_memory = costs.memory(folder)
     for name, size in found_memory.items():
