@@ -9,7 +9,8 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 
 from rich.box import SIMPLE
@@ -20,17 +21,18 @@ from tests.benchmarks.runtime.reading import Spent, Warm
 
 SHAPES = ((332, 4, 2), (332, 4, 8), (64, 2, 2))
 """Pages of a record, chunks, threads: a Q3 record of the field report, and one of a small model."""
+GRID = tuple(product((64, 332), (1, 4, 8), (2, 4, 8)))
 OF_LOOP, MICROSECONDS, EFFICIENCY = 0.95, 20, 0.9
 """Floors and the ceiling."""
 
 
-def throughput(folder: Path, turns: int) -> Table:
+def throughput(folder: Path, turns: int, shapes: Sequence[tuple[int, int, int]]) -> Table:
     """GB a second of a warm file; shares of the C loop are medians of the turns, each beside the loop of its turn."""
     table = Table(title="a warm file; floor 0.95 of the loop", box=SIMPLE)
     for name in ("record", "chunks", "threads", "by", "GB/s", "GB/CPU s", "of loop, clock", "of loop, CPU"):
         table.add_column(name, justify="right", no_wrap=True)
     loop = reading.compiled(folder)
-    for pages, chunks, threads in SHAPES:
+    for pages, chunks, threads in shapes:
         warm = Warm(folder, pages, 32 if pages > 100 else 128, threads, chunks, 6)
         warm.write()
         contenders: dict[str, Callable[[], Spent | None]] = {
@@ -76,11 +78,14 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.runtime", description=__doc__)
     parser.add_argument("--turns", type=int, default=5, help="how often each is measured")
+    parser.add_argument(
+        "--grid", action="store_true", help="records of 1 MiB and 5.2 MiB, 1 to 8 chunks, 2 to 8 threads"
+    )
     options, console = parser.parse_args(), Console(width=None if sys.stdout.isatty() else 110)
     try:
         with tempfile.TemporaryDirectory() as folder:
             console.print(overheads(Path(folder), options.turns))
-            console.print(throughput(Path(folder), options.turns))
+            console.print(throughput(Path(folder), options.turns, GRID if options.grid else SHAPES))
     except KeyboardInterrupt:
         console.print("interrupted")
         return 130
