@@ -80,7 +80,7 @@ def _measured(options: argparse.Namespace, console: Console) -> None:
             progress.stop()
             found = attrs.evolve(found, file=at)
             runs = measure(found, conditions, setting, options.turns, console)
-    replays = {case.name: replayed(found, case, setting) for case in cases(found)}
+    replays = {case.name: replayed(found, case) for case in cases(found)}
     for condition in conditions:
         console.print(table(found, condition, runs, replays))
     if options.json is not None:

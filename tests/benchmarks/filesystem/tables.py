@@ -13,7 +13,7 @@ from tests.benchmarks.filesystem.cases import Load
 from tests.benchmarks.filesystem.running import Run, Setting
 
 COLUMNS = (
-    "case", "misses, replay", "hits", "misses", "asked MiB", "device MiB", "reads were", "wait ms", "reading ms",
+    "case", "replay's misses", "hits", "misses", "asked MiB", "device MiB", "reads were", "wait ms", "reading ms",
     "pass ms", "tokens/s", "recall r/m", "read ahead", "useful", "late", "wasted", "evicted",
 )  # fmt: skip
 
@@ -31,7 +31,7 @@ def described(found: Load, setting: Setting, runs: Sequence[Run], replays: Mappi
 def table(found: Load, condition: str, runs: Sequence[Run], replays: Mapping[str, Any]) -> Table:
     """A line a case: medians of its runs, and times of its fastest, which a busy machine spoils least.
 
-    wait, reading, pass: milliseconds a token.
+    wait, reading, pass: milliseconds a token. The replay's misses are those of reads ahead that take no event, and two.
     """
     title = (
         f"{condition}: {found.name}, records of {found.size:,} B, {found.slots} slots of {len(found.layout.extents)}, "
@@ -43,7 +43,7 @@ def table(found: Load, condition: str, runs: Sequence[Run], replays: Mapping[str
     for case in dict.fromkeys(run.case for run in runs):
         chosen = [run for run in runs if run.case == case and run.condition == condition]
         if chosen:
-            shown.add_row(case, str(replays[case]["misses"]), *_cells(found, chosen))
+            shown.add_row(case, " - ".join(map(str, replays[case].values())), *_cells(found, chosen))
     return shown
 
 
