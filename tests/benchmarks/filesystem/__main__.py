@@ -25,7 +25,7 @@ from tests.benchmarks.filesystem.tables import described, table
 from expertcache_reference.disk import CONDITIONS, CannotMeasure, scratch
 from expertcache_reference.disk.evidence import Condition
 from expertcache_reference.system import this_machine
-from expertcache_spec.errors import ExpertCacheError
+from expertcache_spec.errors import ExpertCacheError, UnknownName
 from expertcache_spec.model import parse_size
 
 COLUMNS = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -41,6 +41,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--slots", type=int, default=72)
     parser.add_argument("--passes", type=int, default=100, help="tokens")
     parser.add_argument("--layers", type=int, help="only the first so many")
+    parser.add_argument("--case", action="append", metavar="NAME", help="only this one; may be repeated")
     parser.add_argument("--turns", type=int, default=3, help="how often each is run")
     for name, field in attrs.fields_dict(Setting).items():
         parser.add_argument(f"--{name}", type=type(field.default), default=field.default)
@@ -48,10 +49,12 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure(found: Load, conditions: list[Condition], setting: Setting, turns: int, console: Console) -> list[Run]:
+def measure(
+    found: Load, chosen: list[Case], conditions: list[Condition], setting: Setting, turns: int, console: Console
+) -> list[Run]:
     """Every case in every condition, turn after turn, forwards and backwards."""
     machine, runs = this_machine(), list[Run]()
-    plan = list(product(conditions, cases(found)))
+    plan = list(product(conditions, chosen))
     with Progress(*COLUMNS, console=console, transient=True) as progress:
         task = progress.add_task("running", total=turns * len(plan))
         for turn in range(turns):
@@ -59,18 +62,23 @@ def measure(found: Load, conditions: list[Condition], setting: Setting, turns: i
                 progress.update(task, description=f"{condition}: {case.name}")
                 runs.append(run(machine, found, case, condition, setting))
                 progress.advance(task)
-    return sorted(runs, key=lambda each: _place(found, each.case))
+    order = [case.name for case in chosen]
+    return sorted(runs, key=lambda each: order.index(each.case))
 
 
-def _place(found: Load, name: str) -> int:
-    known: list[Case] = cases(found)
-    return next(at for at, case in enumerate(known) if case.name == name)
+def _chosen(found: Load, names: list[str] | None) -> list[Case]:
+    known = {case.name: case for case in cases(found)}
+    for name in names or ():
+        if name not in known:
+            raise UnknownName(f"case {name!r}", where="--case", cure=f"one of {'; '.join(known)}")
+    return [case for name, case in known.items() if not names or name in names]
 
 
 def _measured(options: argparse.Namespace, console: Console) -> None:
     found = load(options.trace, parse_size(options.record).bytes, options.slots, options.passes, options.layers)
     setting = Setting(**{name: getattr(options, name) for name in attrs.fields_dict(Setting)})
     conditions: list[Condition] = options.conditions or list(CONDITIONS)
+    chosen = _chosen(found, options.case)
     with Progress(*COLUMNS[:2], console=console, transient=True) as progress:
         task = progress.add_task("writing the scratch file")
         size = next(iter(found.layout.files.values()))
@@ -79,8 +87,8 @@ def _measured(options: argparse.Namespace, console: Console) -> None:
         ) as at:
             progress.stop()
             found = attrs.evolve(found, file=at)
-            runs = measure(found, conditions, setting, options.turns, console)
-    replays = {case.name: replayed(found, case) for case in cases(found)}
+            runs = measure(found, chosen, conditions, setting, options.turns, console)
+    replays = {case.name: replayed(found, case) for case in chosen}
     for condition in conditions:
         console.print(table(found, condition, runs, replays))
     if options.json is not None:
