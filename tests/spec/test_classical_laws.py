@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 import pytest
 
 from expertcache_spec.errors import ExpertCacheError
 from expertcache_spec.eviction import Form, Value, make
+from expertcache_spec.eviction.spelling import parse
 from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.prefetch import Prefetch
 from expertcache_spec.replay import Mode, Replay, run_event
 from expertcache_spec.residency import Residency, Settings, Step
 from expertcache_spec.trace import Event, Trace, decode_trace
@@ -462,3 +464,34 @@ def test_room_trim_shows_the_queues_an_event_that_is_in_them_already(policy: str
         trim = attrs.evolve(case, settings=attrs.evolve(case.settings, room="trim"))
         different += outcome(case, policy) != outcome(trim, policy)
     assert (different == 0) == same
+
+
+@pytest.mark.rule("XC-EVICT-002")
+@pytest.mark.parametrize(
+    ("policy", "events", "slots", "settings", "prefetch"),
+    [
+        pytest.param(
+            "s3-fifo", [[1], [0], [2], [0], [1], [1], [3], [3], [2]], 2, Settings(admission="cold-slots:idle=2"), None,
+            id="a ghost of s3-fifo that admission declines is a ghost no more",
+        ),
+        pytest.param(
+            "two-q:a1out=2.0:a1in=0.25", [[1], [0], [0], [3], [1], [1], [0]], 2,
+            Settings(admission="cold-slots:idle=3"), None, id="so is one of two-q",
+        ),
+        pytest.param(
+            "clock-lru-k", [[1, 2], [4, 0], [1, 4], [1, 3], [0, 2]], 3, Settings(room="trim"),
+            Prefetch("oracle", home="slot", displace="any", latency=2, stamps=False),
+            id="a guess without a stamp goes on from its ghost when demand asks for it",
+        ),
+    ],
+)  # fmt: skip
+def test_both_forms_agree_where_they_once_did_not(
+    policy: str, events: list[list[int]], slots: int, settings: Settings, prefetch: Prefetch | None
+) -> None:
+    spelled = parse(policy)
+    found = [
+        list(Replay(decode_trace(events), spelled.card, Budget(slots=slots), settings, form=form,
+                    parameters=spelled.parameters, prefetch=prefetch))
+        for form in get_args(Form)
+    ]  # fmt: skip
+    assert found[0] == found[1]

@@ -91,8 +91,6 @@ class ClockLruKRule(_Tuned):
     frequency: dict[Key, int] = attrs.field(factory=dict, init=False)
     left_with: dict[Key, int] = attrs.field(factory=dict, init=False)
     """Ghosts."""
-    coming: list[Key] = attrs.field(factory=list, init=False)
-    """The event's misses that are not inserted yet."""
     victims: int = attrs.field(default=0, init=False)
 
     @property
@@ -117,17 +115,16 @@ class ClockLruKRule(_Tuned):
                 self.k.graduated += 1
             self.frequency[key] += 1
 
-    def misses(self, keys: Sequence[Key]) -> None:
-        """Probes, and coming."""
-        super().misses(keys)
-        self.coming = list(keys)
-
     def insert(self, key: Key, now: int) -> None:
-        """Start at 1; a miss that is a ghost goes on."""
-        self.recency.append(key)
-        left_with = self.left_with.pop(key, 0)
-        self.frequency[key] = min(left_with + 1, self.ceiling) if key in self.coming else 1
-        self.coming = [other for other in self.coming if other != key]
+        """A seed or a prefetch: forget its ghost, start at 1."""
+        self.left_with.pop(key, None)
+        self.inserts((key,), {})
+
+    def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """What is asked for starts at 1, or goes on from its ghost."""
+        for key in keys:
+            self.recency.append(key)
+            self.frequency[key] = min(self.left_with.pop(key, 0) + 1, self.ceiling)
 
     def settle(self, keys: Sequence[Key]) -> None:
         """Recency is touch order."""

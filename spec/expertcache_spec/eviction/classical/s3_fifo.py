@@ -185,6 +185,7 @@ class S3Fifo(Policy):
 
     def misses(self, keys: Sequence[Key]) -> None:
         """Find and count the returning ones."""
+        self.returning.clear()
         self.earlier, found = {}, 0
         for key in keys:
             self.earlier[key] = found

@@ -136,6 +136,7 @@ class TwoQ(Policy):
 
     def misses(self, keys: Sequence[Key]) -> None:
         """Find the returning ones, and count the others."""
+        self.returning.clear()
         self.earlier, fresh = {}, 0
         for key in keys:
             self.earlier[key] = fresh
