@@ -362,3 +362,11 @@ def test_when_the_key_under_the_hand_fails_the_hand_moves_to_the_next_newer(form
     cache.fail(Key(0, 4))
     cache.release(second.ticket)
     assert play(cache, 5, 6) == [3]
+
+
+@pytest.mark.rule("XC-EVICT-100")
+@pytest.mark.parametrize(("decay", "fallen"), [("minus-one", [1, 1, 2, 3, 4, 14]), ("halve", [1, 1, 1, 2, 2, 7])])
+def test_a_frequency_of_clock_lru_k_falls_by_one_or_by_half_and_never_below_one(decay: str, fallen: list[int]) -> None:
+    for form in ("declarative", "indexed"):
+        policy = make("clock-lru-k", form, parameters={"decay": decay})()
+        assert [policy.fallen(frequency) for frequency in (1, 2, 3, 4, 5, 15)] == fallen
