@@ -76,7 +76,10 @@ class Ahead:
 
     @property
     def counts(self) -> PrefetchCounts:
-        """What it came to so far. A speculative read that failed is wasted here; `Report.failed` has it too."""
+        """What it came to so far. A speculative read that failed is wasted here.
+
+        `Report.failed` counts it too, and those that were given up.
+        """
         there = self.runtime.speculation.present()
         for key in [key for key in self.tickets if key not in there]:
             self._end(key, "wasted")
