@@ -223,14 +223,14 @@ def test_an_interrupt_exits_with_130_and_no_traceback() -> None:
     program = f"""
 import os, signal, sys
 from expertcache_reference.cli import main
-from expertcache_spec import replay
-run_event, seen = replay.run_event, []
-def interrupted(machine, event):
+from expertcache_spec.residency.ledger import Ledger
+served, seen = Ledger.served, []
+def interrupted(ledger, event, *booked):
     seen.append(event)
     if len(seen) == 1000:
         os.kill(os.getpid(), signal.SIGINT)
-    return run_event(machine, event)
-replay.run_event = interrupted
+    return served(ledger, event, *booked)
+Ledger.served = interrupted
 sys.argv = ["expertcache", "replay", {str(GEMMA)!r}, "--policy", "lru", "--slots", "500"]
 main()
 """
