@@ -17,7 +17,7 @@ from expertcache_conformance.bounded import MOST, WIDEST, TooMuch, brief, taken
 from expertcache_conformance.program import PREFETCH_COUNTS, Operation
 from expertcache_spec import errors
 from expertcache_spec.content import computable
-from expertcache_spec.eviction import Form, make
+from expertcache_spec.eviction import POLICIES, Form, make
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.replay import run_event
 from expertcache_spec.residency import Residency, Selection
@@ -66,6 +66,8 @@ class Answer:
     content: bytes | None = None
     """The bytes that an event computes with."""
     error: str | None = None
+    said: str = attrs.field(default="", eq=False)
+    """What an error says of itself."""
 
     def describe(self) -> dict[str, Any]:
         """The answer as sorted plain data, what is empty left out."""
@@ -88,10 +90,15 @@ class Crashed(Exception):
 
 
 class Oracle:
-    """The specification's machine behind the operations; every refusal of it is an answer."""
+    """The specification's machine behind the operations; every refusal of it is an answer.
 
-    def __init__(self, config: Config, machine: Residency | None = None, form: Form = "indexed") -> None:
+    Unless another `form` is asked for, a policy that is none of the specification's is taken by its rule: its index may
+    be what is examined.
+    """
+
+    def __init__(self, config: Config, machine: Residency | None = None, form: Form | None = None) -> None:
         self.config = config
+        form = form or ("indexed" if config.policy in POLICIES else "declarative")
         self.machine = machine or Residency(
             config.geometry,
             config.budget,
@@ -102,10 +109,15 @@ class Oracle:
         self.selections: dict[int, Selection] = {}
 
     def apply(self, operation: Operation) -> Answer:
-        """Do the operation; raises `KeyError` when it names an event that is not outstanding."""
+        """Do the operation; raises `KeyError` when it names an event that is not outstanding.
+
+        Raises `Crashed` for a policy that is broken: what it answers says nothing of another's answers.
+        """
         self.check_outstanding(operation)
         try:
             return self._apply(operation)
+        except errors.InvalidPolicy as error:
+            raise Crashed(f"{operation.op}: {error}") from error
         except errors.ExpertCacheError as error:
             return Answer(error=error.code)
 
@@ -162,10 +174,15 @@ class PolicyInMachine(Oracle):
     """The specification's machine around the indexed form of a policy that is judged by itself."""
 
     def apply(self, operation: Operation) -> Answer:
-        """Do the operation; raises `Crashed` for whatever the policy raises that is no refusal."""
+        """Do the operation; raises `Crashed` for whatever the policy raises that is no refusal.
+
+        A victim that may not leave is an answer: one that the rule does not give.
+        """
         self.check_outstanding(operation)
         try:
-            return super().apply(operation)
+            return self._apply(operation)
+        except errors.ExpertCacheError as error:
+            return Answer(error=error.code, said=str(error))
         except Exception as error:
             raise Crashed(f"{operation.op} raised {type(error).__name__}: {error}") from error
 
@@ -179,7 +196,7 @@ def oracle_of(implementation: Implementation, config: Config) -> Oracle:
 def subject_of(implementation: Implementation, config: Config) -> Subject | PolicyInMachine:
     """What is judged, freshly opened."""
     alone = isinstance(implementation.target, PolicyAlone)
-    return PolicyInMachine(config) if alone else Subject(implementation, config)
+    return PolicyInMachine(config, form="indexed") if alone else Subject(implementation, config)
 
 
 class Subject:

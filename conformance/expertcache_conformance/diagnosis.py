@@ -103,7 +103,7 @@ class Case:
 
 def _refusal(operation: Operation, expected: Answer, got: Answer) -> Verdict:
     code = expected.error or got.error or ""
-    note = f"expected {expected.error or 'to be served'}, got {got.error or 'served'}"
+    note = f"expected {expected.error or 'to be served'}, got {got.said or got.error or 'served'}"
     if operation.op == "rebind" and code == "still-in-use":
         return Verdict("XC-RES-023", note)
     if code in REFUSALS:

@@ -42,6 +42,7 @@ REFUSALS = {
     "still-in-use": "XC-RES-022",
     "invalid-budget": "XC-RES-011",
     "invalid-model": "XC-TRACE-003",
+    "invalid-policy": "XC-RES-005",
 }
 """Error code to the rule that demands, or forbids, the refusal."""
 

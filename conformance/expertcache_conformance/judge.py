@@ -16,6 +16,7 @@ from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Malformed, Oracle, oracle_of, subject_of
 from expertcache_conformance.program import Operation, Program, count, encode_program, model_in_words
 from expertcache_conformance.suspects import claim, identify
+from expertcache_spec.errors import InvalidPolicy
 from expertcache_spec.eviction.spelling import spell
 from expertcache_spec.rules import RULES
 
@@ -124,7 +125,9 @@ def _name(
         # The admission is the specification's own: what it was told of the victim is not the policy's.
         verdict = diagnosis.Verdict(card_of(witness.config.policy).rule, verdict.note, of_policy=True)
     rule, note = verdict.rule, verdict.note
-    if verdict.of_policy and (suspect := known_as(implementation, witness)) is not None:
+    if got.error == InvalidPolicy.code:
+        pass  # the machine has said which victim, and why it may not leave
+    elif verdict.of_policy and (suspect := known_as(implementation, witness)) is not None:
         rule, note = suspect[0], f"{note}; every answer {suspect[1]}"
     elif verdict.indirect and features.aliased(witness, expected, got, implementation):
         rule, note = "XC-MODEL-001", f"{note}; a fresh cache takes one layer's record for another's"

@@ -1,6 +1,7 @@
 """Typed errors: each names what is wrong, where, and the cure.
 
-Every refusal of the specification is one of these, raised before any state has changed.
+Every refusal of the specification is one of these, raised before any state has changed. `InvalidPolicy` alone is no
+refusal: a policy found broken while it is at work leaves the machine that it served unusable.
 """
 
 from __future__ import annotations
@@ -51,6 +52,12 @@ class UnknownName(ExpertCacheError):
     """A policy, profile, mode or parameter value that does not exist; the known ones are listed."""
 
     code = "unknown-name"
+
+
+class InvalidPolicy(ExpertCacheError):
+    """A policy of one's own that keeps no contract: its card, its order function, or the victim that it names."""
+
+    code = "invalid-policy"
 
 
 class EventTooLarge(ExpertCacheError):

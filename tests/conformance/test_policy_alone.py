@@ -11,6 +11,7 @@ from .suite import report, suite
 OWN = '''
 from expertcache_spec.eviction import Card, Parameter, Policy
 from expertcache_spec.eviction.base import by_order, first_free
+from expertcache_spec.model import Key
 
 
 class Stack(Policy):
@@ -47,10 +48,26 @@ class Crashing(Stack):
         raise ZeroDivisionError
 
 
+class Heedless(Stack):
+    """Names what is held."""
+
+    def victim(self, held, incoming):
+        return next(reversed(self.order))
+
+
+class Absent(Stack):
+    """Names what has never been there."""
+
+    def victim(self, held, incoming):
+        return Key(0, 99)
+
+
 rule = by_order(lambda past, key: (-past.touched[key],))
 SOURCE = ("XC-EVICT-002", rule)
 RIGHT = Card("mru", *SOURCE, Stack, "most recent", "here", "O(1)")
 WRONG = Card("mru", *SOURCE, Sleepy, "most recent", "here", "O(1)")
+HEEDLESS = Card("mru", *SOURCE, Heedless, "most recent", "here", "O(1)")
+ABSENT = Card("mru", *SOURCE, Absent, "most recent", "here", "O(1)")
 CRASHING = Card("mru", *SOURCE, Crashing, "most recent", "here", "O(1)")
 BOTH = Card("mru", *SOURCE, rule, "most recent", "here", "O(n)")
 '''
@@ -111,6 +128,19 @@ def test_a_policy_that_raises_is_an_error_of_the_policy(folder: Path) -> None:
     run = suite(folder, "--policy", "own:CRASHING", select="test_answers_are_well_formed")
     assert run.code == 1
     assert "ZeroDivisionError" in run.text
+
+
+@pytest.mark.rule("XC-RES-005")
+@pytest.mark.parametrize(("card", "why"), [("HEEDLESS", "is held"), ("ABSENT", "its own evict() does not know")])
+@pytest.mark.parametrize("select", ["test_generated_passes", "test_leases"])
+def test_a_victim_that_may_not_leave_is_a_finding_that_names_it(folder: Path, card: str, why: str, select: str) -> None:
+    run = suite(folder, "--policy", f"own:{card}", select=select)
+    assert run.code == 1
+    assert "mru does not conform" in run.text
+    assert "breaks XC-RES-005" in run.text
+    assert "victim() named Key(" in run.text
+    assert why in run.text or select == "test_leases"
+    assert "Traceback" not in run.text
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_an_error_says_what_where_and_the_cure_and_survives_pickling(kind: type[
 
 def test_error_codes_are_unique() -> None:
     codes = [kind.code for kind in kinds() if kind.__module__ == "expertcache_spec.errors"]
-    assert len(codes) == len(set(codes)) == 11
+    assert len(codes) == len(set(codes)) == 12
 
 
 # ---------------------------------------------------------------------------------------------- the tree

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from expertcache_spec.errors import NeedsFuture
+from expertcache_spec.errors import ExpertCacheError, InvalidPolicy, NeedsFuture
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
@@ -87,8 +87,12 @@ class Policy:
         gone = []
         for key in incoming:
             victim = self.victim(held, key)
-            assert victim is not None, "an event that fits leaves enough that is not its own"
-            self.evict(victim)
+            if type(victim) is not Key or victim in held:
+                raise wrong_victim(self, victim, "is held" if isinstance(victim, Key) else "is no Key")
+            try:
+                self.evict(victim)
+            except KeyError as error:
+                raise wrong_victim(self, victim, "its own evict() does not know") from error
             gone.append(victim)
         return gone
 
@@ -179,11 +183,24 @@ class Declarative(Policy):
 
     def rank(self, key: Key) -> tuple[Any, ...]:
         """The place of `key` in the policy's total order."""
-        return (*self.order(self.past, key), *key)
+        place = self.order(self.past, key)
+        if not isinstance(place, tuple):
+            raise InvalidPolicy(f"returned {place!r:.200}", where=self._said(), cure="return a tuple")
+        return (*place, *key)
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
-        """The least key that nothing holds."""
-        return min((key for key in self.present if key not in held), key=self.rank, default=None)
+        """The least key that nothing holds. Raises `InvalidPolicy`, naming the order function, where that fails."""
+        try:
+            return min((key for key in self.present if key not in held), key=self.rank, default=None)
+        except ExpertCacheError:
+            raise
+        except Exception as error:
+            cure = f"return a tuple of comparable values; a Past has {', '.join(vars(self.past))}"
+            raise InvalidPolicy(f"raised {type(error).__name__}: {error}", where=self._said(), cure=cure) from error
+
+    def _said(self) -> str:
+        name = getattr(self.order, "__qualname__", type(self.order).__qualname__)
+        return f"order function {getattr(self.order, '__module__', '')}:{name}"
 
     def refuses(self, incoming: Key, victim: Key) -> bool:
         """Whether the incoming key would itself come first in the order, ties included."""
@@ -197,6 +214,15 @@ class Declarative(Policy):
         """Zero the counts."""
         self.past.requests.clear()
         self.past.uses.update(dict.fromkeys(self.past.uses, 0))
+
+
+def wrong_victim(policy: Policy, victim: object, why: str) -> InvalidPolicy:
+    """The error of a policy that names what must not leave, or what is not there (XC-RES-005)."""
+    return InvalidPolicy(
+        f"victim() named {victim!r:.200}, which {why}",
+        where=f"policy {type(policy).__module__}:{type(policy).__qualname__}",
+        cure="name a resident Key that is not among `held`; None only when all are held",
+    )
 
 
 def check_expected(event: Event, expected: Event | None) -> None:

@@ -130,7 +130,7 @@ class Residency(Reading):
         going: list[Key] = []
         held, freed, before = {*part.holds, *event.keys}, 0, self.before_asking(part.policy, may_decline=True)
         while part.over(1 - len(going), size - freed):
-            victim = part.policy.victim(held, key)
+            victim = part.ask(held, key)
             if victim is None or not may_go(victim):
                 part.policy = before
                 return ()

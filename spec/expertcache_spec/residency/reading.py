@@ -93,7 +93,7 @@ class Reading(Serving):
     def _evict_down(self, part: Partition, event: Event | None, own: Collection[Key] = ()) -> list[Key]:
         """Evict in victim order until the budget holds or all that is left is held; `own` loads are not evictions."""
         victims: list[Key] = []
-        while part.over() and (victim := part.policy.victim(part.holds, None)) is not None:
+        while part.over() and (victim := part.ask(part.holds, None)) is not None:
             self.drop(part, victim)
             victims.append(victim)
             if victim not in own:

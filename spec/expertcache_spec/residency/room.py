@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 import attrs
 
-from expertcache_spec.eviction.base import Policy
+from expertcache_spec.eviction.base import Policy, wrong_victim
 from expertcache_spec.metrics import Counters
 from expertcache_spec.model import Key
 
@@ -116,6 +116,26 @@ class Partition:
         fresh = [key for key in keep if key not in self.holds]
         taken = self.held_bytes + sum(map(self.size_of, fresh))
         return self.room_beside(size, len(self.holds) + len(fresh), taken)
+
+    def ask(self, held: Collection[Key], incoming: Key | None) -> Key | None:
+        """The policy's victim; None when all are held. Raises `InvalidPolicy` for one that may not leave (XC-RES-005).
+
+        `held` has all that is in `holds`, and perhaps more.
+        """
+        victim = self.policy.victim(held, incoming)
+        if victim is None:
+            if all(key in held for key in self.resident):
+                return None
+            why = "is no Key, and not all residents are held"
+        elif not isinstance(victim, Key):
+            why = "is no Key"
+        elif victim in held:
+            why = "is held"
+        elif victim not in self.resident:
+            why = "is not resident"
+        else:
+            return victim
+        raise wrong_victim(self.policy, victim, why)
 
     def take(self, key: Key, size: int) -> None:
         """Reserve the room of one record that is to be read."""

@@ -33,7 +33,8 @@ class Selecting(State):
         """Judge, lease, touch and make room for one event (XC-RES-001).
 
         Raises `InvalidModel` for a key that the model does not have, `EventTooLarge` under overflow `error`,
-        `MustWait` or `NoVictim` when others hold the room: all before anything has changed.
+        `MustWait` or `NoVictim` when others hold the room: all before anything has changed. Raises `InvalidPolicy`
+        where the policy names a victim that may not leave; the machine is of no use after that.
         """
         routed, experts = self.geometry.routed, self.geometry.experts
         if event.layer not in routed or max(map(max, event.rows)) >= experts:
@@ -136,7 +137,7 @@ class Selecting(State):
         wanted: list[Key], misses: list[Key], bypassed: tuple[Key, ...], deferred: tuple[Key, ...],
         declined: list[Key],
     ) -> Selection:  # fmt: skip
-        """Lease, touch, choose every victim, reserve, insert. Nothing here can fail."""
+        """Lease, touch, choose every victim, reserve, insert. Nothing here can fail but a broken policy."""
         policy, keep = part.policy, hits + joined if joined else hits
         order = self._touch_order(event, keys, hits)
         stamps = self._stamps(order) if policy.stamped else NO_STAMPS
@@ -220,7 +221,7 @@ class Selecting(State):
         before = self.before_asking(part.policy)
         while part.over(1 - len(going), size - freed):
             held = part.holds if not going else {*part.holds, *going}
-            victim = part.policy.victim(held, key)
+            victim = part.ask(held, key)
             assert victim is not None, "the plan has counted the evictable records"
             if not self.admission.takes(part.policy, key, victim):
                 part.policy = before

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from expertcache_spec.contracts import ensure
+from expertcache_spec.eviction.base import wrong_victim
 from expertcache_spec.model import Key
 from expertcache_spec.residency.room import Partition
 from expertcache_spec.residency.selecting import NO_STAMPS, Selecting
@@ -86,6 +87,8 @@ class Serving(Selecting):
         for place, key in enumerate(misses, 1):
             while part.over(place - slots, place * size - freed):
                 victims += policy.leave(held, [key])
+                if victims[-1] not in part.resident:
+                    raise wrong_victim(policy, victims[-1], "is not resident")
                 slots, freed = slots + 1, freed + part.resident[victims[-1]]
         policy.inserts(misses, stamps)
         policy.settle(order)
@@ -94,8 +97,12 @@ class Serving(Selecting):
     def _swap(self, part: Partition, misses: Sequence[Key], victims: Sequence[Key], size: int) -> None:
         """The victims' room goes to the misses."""
         resident, change = part.resident, len(misses) * size
-        for key in victims:
-            change -= resident.pop(key)
+        key: Any = None
+        try:
+            for key in victims:
+                change -= resident.pop(key)
+        except (KeyError, TypeError) as error:  # nothing is checked key by key while all is well
+            raise wrong_victim(part.policy, key, "is not resident, or is named twice") from error
         for key in misses:
             resident[key] = size
         if change or len(victims) != len(misses):
