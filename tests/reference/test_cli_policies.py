@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
+from expertcache_spec.errors import InvalidPolicy
 from expertcache_spec.eviction import POLICIES
 
 from .files import CSV, put
@@ -24,6 +28,45 @@ def build(back):
 
 CARD = Card("mru", "XC-EVICT-020", build, build, "most recent", "here", "O(n)", (Parameter("back", True, "which end"),))
 '''
+
+BROKEN = """
+from expertcache_spec.eviction import Card, Policy
+from expertcache_spec.eviction.base import by_order
+
+
+def card(answer):
+    class Odd(Policy):
+        def insert(self, key, now):
+            pass
+
+        def evict(self, key):
+            pass
+
+        def victim(self, held, incoming):
+            return answer(held)
+
+    return Card("odd", "XC-EVICT-002", Odd, Odd, "nothing", "here", "O(1)")
+
+
+def ordered(order):
+    rule = by_order(order)
+    return Card("odd", "XC-EVICT-002", rule, rule, "nothing", "here", "O(1)")
+
+
+def number(past, key):
+    return 3
+
+
+def misspelled(past, key):
+    return (past.toched[key],)
+
+
+NOTHING, TEXT = card(lambda held: None), card(lambda held: "0.1")
+FOREIGN = card(lambda held: __import__("expertcache_spec").model.Key(0, 99))
+RAISES = card(lambda held: 1 // 0)
+NUMBER, MISSPELLED = ordered(number), ordered(misspelled)
+NO_POLICY = Card("odd", "XC-EVICT-002", dict, dict, "nothing", "here", "O(1)")
+"""
 
 
 def test_every_policy_is_listed_with_its_parameters_source_and_cost() -> None:
@@ -69,3 +112,38 @@ def test_a_policy_of_ones_own_runs_beside_the_known_ones(tmp_path: Path) -> None
         ("mru", {"back": True}), ("mru", {"back": False}), ("lru", {}),
     ]  # fmt: skip
     assert rows[1]["hits"] == rows[2]["hits"]
+
+
+@pytest.mark.rule("XC-RES-005")
+@pytest.mark.parametrize("room", ["reserve", "trim"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("NOTHING", "victim() named None, which"),
+        ("TEXT", "victim() named '0.1', which is no Key"),
+        ("FOREIGN", "victim() named Key(layer=0, expert=99), which is not resident"),
+        ("RAISES", "victim() raised ZeroDivisionError"),
+        ("NUMBER", "order function broken:number: returned 3"),
+        ("MISSPELLED", "order function broken:misspelled: raised AttributeError: 'Past' object has no attribute"),
+        ("NO_POLICY", "its form returned {}"),
+    ],
+)
+def test_a_broken_policy_is_one_line_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str, room: str
+) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    ran = run("replay", put(tmp_path / "tiny.csv", CSV), "--policy", f"broken:{name}", "--slots", 2, "--room", room,
+              "--no-victim", "bypass", "--overflow", "bypass")  # fmt: skip
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert "Cure: " in ran.err
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("wrong", [{"name": " "}, {"rule": "XC-EVICT-999"}, {"rule": ""}, {"declared": None},
+                                   {"indexed": None}])  # fmt: skip
+def test_a_card_that_is_none_is_refused_as_it_is_made(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidPolicy, match="Cure"):
+        attrs.evolve(POLICIES["lru"], **wrong)

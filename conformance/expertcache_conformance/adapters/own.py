@@ -11,7 +11,7 @@ from expertcache_conformance.adapters.loading import CannotLoad, Implementation,
 from expertcache_conformance.adapters.planning import PLANNING
 from expertcache_conformance.adapters.protocol import CAPABILITIES, parse_profile
 from expertcache_spec import SPEC_VERSION
-from expertcache_spec.errors import UnknownName
+from expertcache_spec.errors import InvalidPolicy, UnknownName
 from expertcache_spec.eviction.spelling import parse
 from expertcache_spec.residency import SETTINGS
 
@@ -32,7 +32,7 @@ def load_policy(text: str, folder: Path | None = None) -> Implementation:
     look_in(folder)
     try:
         card = parse(text).card
-    except UnknownName as error:
+    except (InvalidPolicy, UnknownName) as error:
         raise CannotLoad(str(error)) from error
     profile = {
         "name": card.name,

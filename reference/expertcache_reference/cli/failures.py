@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from traceback import walk_tb
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from expertcache_spec.errors import ExpertCacheError, InvalidTrace
+from expertcache_spec.errors import ExpertCacheError, InvalidPolicy, InvalidTrace
+from expertcache_spec.eviction import Policy
 from expertcache_spec.layout.files import WrongFile
 
 BAD_TRACE = 1
@@ -36,6 +38,21 @@ def complain(error: ExpertCacheError) -> int:
     return BAD_TRACE if isinstance(error, InvalidTrace | WrongFile) else USAGE
 
 
+def of_policy(error: Exception) -> InvalidPolicy | None:
+    """What a hook of somebody's own policy raised, as an error that names policy and hook; None for all else."""
+    for frame, line in reversed(list(walk_tb(error.__traceback__))):
+        policy = frame.f_locals.get("self")
+        kind, hook = type(policy), frame.f_code.co_name
+        own = isinstance(policy, Policy) and not kind.__module__.startswith("expertcache_spec.")
+        if own and hasattr(Policy, hook):
+            return InvalidPolicy(
+                f"{hook}() raised {type(error).__name__}: {error}",
+                where=f"policy {kind.__module__}:{kind.__qualname__}, line {line}",
+                cure="mend the policy; the suite under --policy has the traceback",
+            )
+    return None
+
+
 class Commands(TyperGroup):
     """A group of commands that turns the specification's errors into exit codes."""
 
@@ -45,3 +62,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except ExpertCacheError as error:
             raise typer.Exit(complain(error)) from None
+        except Exception as error:
+            found = of_policy(error)
+            if found is None:
+                raise
+            raise typer.Exit(complain(found)) from None

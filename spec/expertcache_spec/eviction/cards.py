@@ -6,12 +6,14 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import attrs
 
-from expertcache_spec.errors import UnknownName
+from expertcache_spec.errors import ExpertCacheError, InvalidPolicy, UnknownName
 from expertcache_spec.eviction.base import Policy
 from expertcache_spec.model import Geometry, Key
+from expertcache_spec.rules import RULES
 from expertcache_spec.trace import Event
 
 Value = int | float | str | bool
@@ -105,6 +107,9 @@ class Card:
     parameters by name and, when `offline`, `future` (a `Future`). source: engine or paper. cost: of one lookup.
     can_refuse: whether admission `refusable` is defined for it. objections: what else is wrong with a whole set of
     legal values, by themselves or (where it is not None) in a model: each what it is, and the cure.
+
+    Raises `InvalidPolicy` for no name, a rule that is none of the specification (a total order of one's own is under
+    XC-EVICT-002), and a form that cannot be called.
     """
 
     name: str
@@ -118,6 +123,20 @@ class Card:
     offline: bool = False
     can_refuse: bool = False
     objections: Callable[[Mapping[str, Value], Geometry | None], Iterable[tuple[str, str]]] = lambda values, model: ()
+
+    def __attrs_post_init__(self) -> None:
+        where = f"card {self.name!r:.200}"
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InvalidPolicy("no name", where=where, cure="give the policy one")
+        if not isinstance(self.rule, str) or self.rule not in RULES:
+            cure = "one of the registry; a total order of one's own is under XC-EVICT-002"
+            raise InvalidPolicy(f"rule {self.rule!r:.200} is none", where=where, cure=cure)
+        for form in ("declared", "indexed"):
+            if not callable(getattr(self, form)):
+                cure = (
+                    "a factory of fresh policies: a class, or what by_order returns; where there is no index, the rule"
+                )
+                raise InvalidPolicy(f"{form} is {getattr(self, form)!r:.200}", where=where, cure=cure)
 
     def complete(self, given: Mapping[str, Value] | None = None, model: Geometry | None = None) -> dict[str, Value]:
         """Every parameter with its value, given or default.
@@ -144,7 +163,18 @@ def factory(
     card: Card, form: Callable[..., Policy], values: Mapping[str, Value], events: Sequence[Event]
 ) -> PolicyFactory:
     """Fresh policies of one form, one for each partition of one machine."""
-    if card.offline:
-        future = Future(events)
-        return lambda: form(**values, future=future)
-    return lambda: form(**values)
+    given: dict[str, Any] = {**values, "future": Future(events)} if card.offline else dict(values)
+
+    def fresh() -> Policy:
+        where, cure = f"card {card.name!r}", "a form takes the card's parameters by name and returns a Policy"
+        try:
+            policy = form(**given)
+        except ExpertCacheError:
+            raise
+        except Exception as error:
+            raise InvalidPolicy(f"its form raised {type(error).__name__}: {error}", where=where, cure=cure) from error
+        if not isinstance(policy, Policy):
+            raise InvalidPolicy(f"its form returned {policy!r:.200}", where=where, cure=cure)
+        return policy
+
+    return fresh

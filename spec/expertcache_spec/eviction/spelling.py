@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from expertcache_spec import wording
-from expertcache_spec.errors import UnknownName
+from expertcache_spec.errors import InvalidPolicy, UnknownName
 from expertcache_spec.eviction import POLICIES, card
 from expertcache_spec.eviction.cards import Card, Value
 
@@ -48,10 +48,15 @@ def parse(text: str) -> Spelled:
 
 
 def load(module: str, attribute: str) -> Card:
-    """The card that a module of one's own offers; raises `UnknownName` when there is none, or it takes a known name."""
+    """The card that a module of one's own offers; raises `UnknownName` when there is none, or it takes a known name.
+
+    Raises `InvalidPolicy` for a card that is none.
+    """
     where = f"policy {module}:{attribute}"
     try:
         offered = importlib.import_module(module)
+    except InvalidPolicy:
+        raise  # it says which card, and the cure
     except Exception as error:
         raise UnknownName(
             f"{module} cannot be imported: {type(error).__name__}: {error}", where=where,
