@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -247,8 +248,10 @@ def test_the_command_prints_a_table_and_measures_a_file_of_ones_own(tmp_path: Pa
     ("arguments", "words"),
     [
         (("--record", "3MiB"), "larger file or a smaller record"),
+        (("--record", "0B"), "give 1 byte or more"),
         (("--record", "5"), "write a number and a unit"),
         (("--chunks", "0"), "whole numbers from 1"),
+        (("--workers", "1,1000000"), "a whole number from 1 to 256"),
         (("--workers", "a"), "is no whole number"),
         (("--conditions", "lukewarm"), "one of cold, past, warm"),
         (("--way", "telepathy"), "one of pread, mmap"),
@@ -267,6 +270,12 @@ def test_a_command_line_that_cannot_be_measured_is_refused(
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     ran = run("io", tmp_path / "nothing", *SMALL_RUN)
     assert (ran.code, "No such file" in ran.err) == (2, True)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ran = run("io", tmp_path / "pipe", *SMALL_RUN)
+    assert (ran.code, "neither a folder nor a regular file" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -82,6 +82,9 @@ def test_what_another_command_line_would_cure_is_an_exit_with_2(model: Path, tmp
         assert ran.code == 2
         assert ran.out == ""
     assert run("pack", model, model, "--to", "layers").code == 2
+    for nameless in ("", ".", "/"):
+        ran = run("pack", model, nameless, "--to", "layers")
+        assert (ran.code, "name the file or the folder to make" in ran.err) == (2, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 

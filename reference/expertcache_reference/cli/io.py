@@ -47,7 +47,8 @@ def io_command(
         parse_size(record).bytes, records, at_once, _numbers("--chunks", chunks), _numbers("--workers", workers),
         _named(conditions), rounds, way, seed,  # type: ignore[arg-type]
     )  # fmt: skip
-    check_ways(1, way)
+    for pool in plan.workers:
+        check_ways(pool, way)
     claimed, machine = read_claim(claim) if claim else None, this_machine()
     with _file(path, parse_size(scratch_size).bytes) as file:
         points = _measure(machine, file, plan, path)
@@ -77,6 +78,8 @@ def _named(text: str) -> tuple[str, ...]:
 def _file(path: str, size: int) -> Iterator[Path]:
     """The file itself, or a scratch file in the folder."""
     if not Path(path).is_dir():
+        if Path(path).exists() and not Path(path).is_file():  # to open a pipe would wait for who writes to it
+            raise CannotMeasure("neither a folder nor a regular file", where=path, cure="name one of these")
         yield Path(path)
         return
     with measured("writing the scratch file") as progress, scratch(Path(path), size, progress) as file:

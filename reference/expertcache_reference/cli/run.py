@@ -23,7 +23,7 @@ from expertcache_reference.runtime.ahead import check
 from expertcache_reference.system import this_machine
 from expertcache_reference.tinymoe import Compared, Decoder, Loaded, Sampler, compare, loaded
 from expertcache_reference.traces.atomic import written
-from expertcache_spec.errors import InvalidModel
+from expertcache_spec.errors import EventTooLarge, InvalidModel
 
 PROMPT = "Quel ramo del lago di Como, che volge a mezzogiorno, "
 MOST = 1 << 16
@@ -50,6 +50,7 @@ Prefetch = Annotated[
                  help="Read guesses behind all demand, as in gate-top-k:home=slot:displace=any."),
 ]  # fmt: skip
 Log = Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Write the event log, whole or not at all.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file of --log if it exists.")]
 Verify = Annotated[
     bool, typer.Option("--verify", help="Decode again without a cache, all in memory, and compare every logit.")
 ]
@@ -79,11 +80,12 @@ def run(
     store: Store = None,
     prefetch: Prefetch = None,
     log: Log = None,
+    force: Force = False,
     verify: Verify = False,
     as_json: options.Json = False,
 ) -> None:
     """Decode text with the model that ships, its experts streamed through a cache, and report what that took."""
-    text, limit = _text(prompt, tokens), options.budget(slots if slots or budget else 72, budget)[0]
+    text, limit = _text(prompt, tokens), options.budget(72 if slots is None and budget is None else slots, budget)[0]
     chosen = options.settings(
         None, scope=scope, room=room, touch=touch, repeats=repeats, overflow=overflow, no_victim=no_victim,
         admission=admission,
@@ -92,7 +94,7 @@ def run(
     if guesses is not None:
         check(guesses, logged=log is not None)
     look = 0 if guesses is None else guesses.lookahead
-    with loaded(compute, store, look) as model, _logged(log) as sink:
+    with loaded(compute, store, look) as model, _logged(log, force) as sink:
 
         def decoder(serve: Any) -> Decoder:
             return Decoder(model.network, serve, text, tokens, Sampler(temperature, seed), chunk=chunk)
@@ -103,7 +105,8 @@ def run(
         ) as runtime:  # fmt: skip
             ahead = None if guesses is None else Ahead(runtime, guesses)
             serve = runtime.serve if ahead is None else ahead.serve
-            kept, shown = _decode(decoder(serve), runtime, len(text), tokens, verify)
+            with _fitting():
+                kept, shown = _decode(decoder(serve), runtime, len(text), tokens, verify)
             told = None if ahead is None else {**ahead.prefetch.described(), "counts": attrs.asdict(ahead.counts)}
         compared = _verified(model, decoder, kept) if verify else None
     facts = {"policy": spelled.text, "budget": attrs.asdict(limit), "discipline": discipline, "way": way,
@@ -123,13 +126,23 @@ def _text(prompt: str, tokens: int) -> bytes:
 
 
 @contextmanager
-def _logged(path: Path | None) -> Iterator[Callable[[dict[str, Any]], object] | None]:
+def _logged(path: Path | None, force: bool) -> Iterator[Callable[[dict[str, Any]], object] | None]:
     """What takes the lines of the log, in a file that has its name when all is well; raises `CannotWrite`."""
     if path is None:
         yield None
         return
-    with written(path) as file:
+    with written(path, force=force) as file:
         yield lambda line: file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+
+@contextmanager
+def _fitting() -> Iterator[None]:
+    """A pass over fewer bytes asks for fewer experts: so the cure of `EventTooLarge` names that option too."""
+    try:
+        yield
+    except EventTooLarge as error:
+        cure = f"{error.cure}; or have a pass read fewer bytes of the prompt with --chunk"
+        raise EventTooLarge(error.what, where=error.where, cure=cure) from None
 
 
 def _decode(

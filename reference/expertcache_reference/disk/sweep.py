@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from expertcache_reference.disk.evidence import CONDITIONS, Condition, Evidence, PastCache, Target, opened
-from expertcache_reference.disk.places import places
+from expertcache_reference.disk.places import CannotMeasure, places
 from expertcache_reference.reader import Reader, Request, Way
 from expertcache_reference.system.seam import Machine
 from expertcache_spec.layout.extents import Extent
@@ -25,7 +25,7 @@ class Plan:
     record: bytes of a record. records: how many a run reads, or as many as the file has. at_once: how many are asked
     for together, as the misses of one layer are. chunks, workers: the fan-outs and pools to try, each with each.
     conditions: how the file is prepared. rounds: runs of each; odd rounds go backwards, so that no point is always
-    first. way: of the reader. seed: of the places.
+    first. way: of the reader. seed: of the places. Raises `CannotMeasure` for records of no bytes.
     """
 
     record: int = 7_077_888
@@ -37,6 +37,10 @@ class Plan:
     rounds: int = 3
     way: Way = "pread"
     seed: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        if self.record < 1:
+            raise CannotMeasure(f"records of {self.record} bytes", where="plan", cure="give 1 byte or more")
 
     def points(self) -> list[tuple[int, int, int, Condition]]:
         """Round, chunks, workers and condition of each run, in order."""

@@ -28,10 +28,14 @@ __all__ = [
 ]  # fmt: skip
 
 
+MOST_WORKERS = 256
+"""Threads of one reader, at most: each has a stack, and no device that we know serves more requests at once."""
+
+
 def check_ways(workers: int, way: str) -> None:
-    """Raise unless there is a worker (`InvalidModel`) and the way is one of `WAYS` (`UnknownName`)."""
-    if type(workers) is not int or workers < 1:
-        raise InvalidModel(f"{workers!r} workers", where="reader", cure="give a whole number from 1")
+    """Raise unless there are workers, `MOST_WORKERS` at most (`InvalidModel`), and the way is known (`UnknownName`)."""
+    if type(workers) is not int or not 1 <= workers <= MOST_WORKERS:
+        raise InvalidModel(f"{workers!r} workers", where="reader", cure=f"give a whole number from 1 to {MOST_WORKERS}")
     if way not in WAYS:
         raise UnknownName(f"way {way!r}", where="reader", cure=f"one of {', '.join(WAYS)}")
 

@@ -38,11 +38,13 @@ def pack(
     are there are read again and compared. With `restart` they are thrown away. One process a product. `progress` is
     told the bytes that are done and those of all.
 
-    Raises `CannotWrite` where the product exists, is being packed by another process, has no room or cannot be
-    written; `WrongFile` where the source has other bytes than were recorded, or changes meanwhile; `UnknownName` for an
-    unknown format or alignment.
+    Raises `CannotWrite` where the product has no name, exists, is being packed by another process, has no room or
+    cannot be written; `WrongFile` where the source has other bytes than were recorded, or changes meanwhile;
+    `UnknownName` for an unknown format or alignment.
     """
     path = Path(target)
+    if not path.name:
+        raise CannotWrite("is no name to make", where=repr(str(target)), cure="name the file or the folder to make")
     planned = plan(source.model, kind, path.name, alignment)
     work = Work(path, disk if disk is not None else Disk())
     packing = _Packing(source, planned, work, progress)

@@ -12,12 +12,14 @@ class Sampler:
     """Equal seeds and logits choose equal bytes.
 
     temperature: 0 takes the likeliest byte, of equal ones the lowest; above, logits are divided by it and drawn from.
-    Raises `InvalidModel` for one below 0 or not finite.
+    Raises `InvalidModel` for one below 0 or not finite, and for a seed below 0.
     """
 
     def __init__(self, temperature: float = 0.0, seed: int = 0) -> None:
         if not 0 <= temperature < float("inf"):
             raise InvalidModel(f"temperature {temperature}", where="sampling", cure="give 0, or a number above it")
+        if seed < 0:
+            raise InvalidModel(f"seed {seed}", where="sampling", cure="give a whole number from 0")
         self._temperature, self._random = temperature, np.random.Generator(np.random.PCG64(seed))
 
     def choose(self, logits: Array) -> int:
