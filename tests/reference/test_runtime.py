@@ -18,7 +18,16 @@ from expertcache_reference.runtime.batches import steps
 from expertcache_reference.system import this_machine
 from expertcache_reference.system.seam import Machine
 from expertcache_reference.system.simulated import Device, Faults, SimulatedMachine, explore, simulated
-from expertcache_spec.errors import EventTooLarge, InvalidModel, MustWait, NoVictim, StillInUse, UnknownName, WrongState
+from expertcache_spec.errors import (
+    EventTooLarge,
+    InvalidBudget,
+    InvalidModel,
+    MustWait,
+    NoVictim,
+    StillInUse,
+    UnknownName,
+    WrongState,
+)
 from expertcache_spec.history import check, read_log
 from expertcache_spec.layout.kinds import packed_layers
 from expertcache_spec.model import Budget, Geometry, Key
@@ -380,6 +389,16 @@ def test_what_can_be_read_is_handed_out_before_the_error_and_the_retry_reads_the
 
 
 @pytest.mark.rule("XC-RES-016")
+def test_a_failed_read_of_a_record_that_is_not_kept_counts_once_until_counters_are_reset() -> None:
+    with _runtime(slots=0, workers=1, chunks=1, faults=Faults(errors={1: errno.EIO})) as (runtime, _, _):
+        with runtime.serve(event(0, 0, 1)) as work, pytest.raises(ReadFailed):
+            list(work.batches())
+        assert runtime.report().failed == 1
+        runtime.reset("counters")
+        assert runtime.report().failed == 0
+
+
+@pytest.mark.rule("XC-RES-016")
 def test_a_failed_read_reaches_every_stream_that_joined_it() -> None:
     told: list[int] = []
 
@@ -549,6 +568,42 @@ def test_without_a_log_no_line_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
         for number in range(4):
             _serve(runtime, number, 5, number=number)
         runtime.resize(Budget(slots=1))
+
+
+def test_what_is_not_of_its_kind_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    for wrong, error in (
+        ({"store": None}, InvalidModel), ({"budget": 5}, InvalidBudget), ({"budget": None}, InvalidBudget),
+        ({"discipline": None}, UnknownName), ({"chunks": 0}, InvalidModel), ({"chunks": -3}, InvalidModel),
+        ({"workers": 257}, InvalidModel), ({"log": 5}, InvalidModel),
+    ):  # fmt: skip
+        given: dict[str, Any] = {"store": ONE, "budget": Budget(slots=2), "log": tmp_path / "log.jsonl", **wrong}
+        with pytest.raises(error):
+            Runtime(**given)
+    assert list(tmp_path.iterdir()) == []
+    with _runtime() as (runtime, _, _):
+        unknown: Any = runtime
+        with pytest.raises(InvalidModel, match="None is no Event"):
+            unknown.serve(None)
+        with pytest.raises(InvalidBudget, match="5 is no Budget"):
+            unknown.resize(5)
+        with runtime.serve(event(0, 1)) as work:
+            handed: Any = work
+            for _ in work.batches():
+                with pytest.raises(WrongState, match="is no Key"):
+                    handed.record((0, 1))
+
+
+def test_a_log_may_be_named_by_text(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("the former")
+    with (
+        simulated(simulation(ONE)) as machine,
+        Runtime(ONE, Budget(slots=2), machine=machine, log=str(path)) as runtime,
+    ):
+        _serve(runtime, 0, number=0)
+    with path.open("rb") as file:
+        header, lines = read_log(file)
+        assert check(header, iter(list(lines))).answer == "legal"
 
 
 def test_the_clock_of_a_log_may_count(tmp_path: Path) -> None:

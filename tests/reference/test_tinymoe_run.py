@@ -185,3 +185,35 @@ def test_the_model_answers_for_its_own_text(monkeypatch: pytest.MonkeyPatch) -> 
     ran = run("run", *FEW)
     assert ran.code == 1
     assert "fingerprint" in ran.err
+
+
+def test_no_slots_are_no_slots() -> None:
+    report = run_json("run", *FEW, "--slots", 0, "--overflow", "bypass")["report"]
+    assert (report["hits"], report["misses"], report["peak_slots"]) == (0, 0, 0)
+    assert report["bypassed"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        (("--seed", -1), "give a whole number from 0"),
+        (("--workers", 100_000), "give a whole number from 1 to 256"),
+        (("--chunks", 0), "give a whole number from 1"),
+        (("--slots", 1), "overflow bypass or waves; or have a pass read fewer bytes of the prompt with --chunk"),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused_with_its_cure(words: tuple[str, int], cure: str) -> None:
+    ran = run("run", *FEW, *words)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert cure in ran.err
+
+
+def test_a_log_that_exists_is_replaced_by_force_only(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("kept")
+    ran = run("run", *FEW, "--log", path)
+    assert (ran.code, "--force" in ran.err, path.read_text()) == (2, True, "kept")
+    assert run("run", *FEW, "--log", path, "--force").code == 0
+    with path.open("rb") as file:
+        header, lines = history.read_log(file)
+        assert history.check(header, iter(list(lines))).answer == "legal"

@@ -32,6 +32,8 @@ class Step(NamedTuple):
 
 def discipline_of(text: str | Discipline) -> Discipline:
     """The discipline of that name; raises `UnknownName`, also for `free`, which is a bound and runs on no machine."""
+    if not isinstance(text, str | Discipline):
+        raise UnknownName(f"discipline {text!r}", where="runtime", cure="sync, split, staged or pipelined")
     found = text if isinstance(text, Discipline) else parse_discipline(text)
     if found.name == "free":
         raise UnknownName(

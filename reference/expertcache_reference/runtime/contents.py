@@ -89,6 +89,8 @@ class Contents:
         self._core.check_open("reset")
         self._core.residency.reset(scope)
         self._say("reset", scope=scope)
+        if scope == "counters":
+            self._core.failed_alone = 0
         if scope == "contents":
             self._cleared()
 

@@ -58,7 +58,8 @@ class Core:
         self.journal = journal
         self.slots: dict[Key, Slot] = {}
         self.works: dict[int, Waits] = {}
-        self.exposed = 0
+        self.exposed = self.failed_alone = 0
+        """Time that callers slept; reads of records for one event alone that have failed, since counters were reset."""
         self.closed = self.stopped = self.finished = False
         self.reader = self.reading(machine, files, self.lock, self, workers, way)
 
@@ -111,6 +112,7 @@ class Core:
         except (OSError, MemoryError) as error:
             if self.journal is not None:
                 self.journal.say("fail", key=list(key), ticket=ticket)
+            self.failed_alone += 1
             self.works[ticket].landed(key, _no_memory(key, error))
             return None
         return slot, self.records.request(key, slot, Alone(ticket, key))
@@ -164,8 +166,10 @@ class Core:
         """A record is there, or its read has failed: publish or fail it, and wake whom it concerns."""
         name = flight.key
         if isinstance(name, Alone):
-            if flight.error is not None and self.journal is not None:
-                self.journal.say("fail", key=list(name.key), ticket=name.ticket)
+            if flight.error is not None:
+                self.failed_alone += 1
+                if self.journal is not None:
+                    self.journal.say("fail", key=list(name.key), ticket=name.ticket)
             self.works[name.ticket].landed(name.key, flight.error)
         elif isinstance(name, Key):
             self.slots[name].uses -= 1

@@ -29,8 +29,10 @@ class Journal:
     A sink that fails ends the log and nothing else: `close` raises what it raised.
     """
 
-    def __init__(self, sink: Sink | Path, header: Header, clock: Callable[[], int], workers: int) -> None:
+    def __init__(self, sink: Sink | Path | str, header: Header, clock: Callable[[], int], workers: int) -> None:
         self._file: IO[str] | None = None
+        if isinstance(sink, str):
+            sink = Path(sink)
         if isinstance(sink, Path):
             self._file = sink.open("w", encoding="utf-8", newline="\n")
             sink = self._write

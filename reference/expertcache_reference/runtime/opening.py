@@ -9,6 +9,7 @@ from typing import Protocol
 from expertcache_reference.runtime.records import Records
 from expertcache_reference.slots import Arena
 from expertcache_reference.system.seam import Machine
+from expertcache_spec.errors import InvalidBudget, InvalidModel
 from expertcache_spec.eviction import Value, make
 from expertcache_spec.eviction.spelling import parse
 from expertcache_spec.history.header import Header
@@ -30,6 +31,25 @@ class Source(Protocol):
     def fingerprint(self) -> str: ...  # noqa: D102
     @property
     def folder(self) -> Path: ...  # noqa: D102
+
+
+def check_given(store: object, budget: object, chunks: object, log: object) -> None:
+    """Raise `InvalidModel` or `InvalidBudget` for what is not of its kind, as None for a store."""
+    if not all(hasattr(store, name) for name in ("layout", "geometry", "fingerprint", "folder")):
+        raise InvalidModel(f"{store!r} is no store", where="runtime", cure="give what `open_store` returns")
+    check_budget(budget)
+    if type(chunks) is not int or chunks < 1:
+        raise InvalidModel(f"{chunks!r} chunks a record", where="runtime", cure="give a whole number from 1")
+    if not (log is None or isinstance(log, str | Path) or callable(log)):
+        raise InvalidModel(f"{log!r} takes no log", where="runtime", cure="give a path, or a function of one line")
+
+
+def check_budget(budget: object) -> None:
+    """Raise `InvalidBudget` for what is no budget."""
+    if not isinstance(budget, Budget):
+        raise InvalidBudget(
+            f"{budget!r} is no Budget", where="runtime", cure="give Budget(slots=...) or Budget(bytes=...)"
+        )
 
 
 def residency_of(

@@ -13,12 +13,12 @@ class Report:
     """Counts since the start, or the last reset of counters where they are the machine's; times in nanoseconds.
 
     hits to evictions: see `expertcache_spec.metrics.Row`, summed over phases and layers. seeds, prefetched: records
-    brought in by no demand. failed: reads. application_bytes: what the reader was given by the system, each byte once,
-    whether the page cache or a device had it. device_bytes: what the device was asked for meanwhile, by all of the
-    process; None where the system does not say. exposed: callers slept for bytes. read_busy: workers were in service,
-    all together. read_wall: at least one was. hidden: at least one was, and nobody slept for bytes. waits: events that
-    stood in line for room. peak_slots: memory of slots at its highest, in bytes. peak_scratch: that of records which
-    were read and not kept.
+    brought in by no demand. failed: reads, of records that are kept or not. application_bytes: what the reader was
+    given by the system, each byte once, whether the page cache or a device had it. device_bytes: what the device was
+    asked for meanwhile, by all of the process; None where the system does not say. exposed: callers slept for bytes.
+    read_busy: workers were in service, all together. read_wall: at least one was. hidden: at least one was, and nobody
+    slept for bytes. waits: events that stood in line for room. peak_slots: memory of slots at its highest, in bytes.
+    peak_scratch: that of records which were read and not kept.
     """
 
     hits: int
@@ -59,6 +59,6 @@ def report_of(core: Core, since: Usage) -> Report:
     device = None if now is None or since.device_bytes is None else now - since.device_bytes
     return Report(
         total.hits, total.misses, total.bypassed, total.refused, total.evictions, counters.seeds, counters.prefetched,
-        counters.failed, read.bytes, read.requests, device, core.exposed, read.busy, read.wall, read.hidden,
-        sum(line.waits for line in core.lines.values()), core.arena.peak, core.scratch.peak,
+        counters.failed + core.failed_alone, read.bytes, read.requests, device, core.exposed, read.busy, read.wall,
+        read.hidden, sum(line.waits for line in core.lines.values()), core.arena.peak, core.scratch.peak,
     )  # fmt: skip

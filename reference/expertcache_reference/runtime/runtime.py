@@ -12,7 +12,7 @@ from expertcache_reference.runtime.batches import discipline_of
 from expertcache_reference.runtime.contents import Contents
 from expertcache_reference.runtime.core import Core
 from expertcache_reference.runtime.journal import Journal, Sink
-from expertcache_reference.runtime.opening import Source, arenas_of, residency_of
+from expertcache_reference.runtime.opening import Source, arenas_of, check_budget, check_given, residency_of
 from expertcache_reference.runtime.records import Records
 from expertcache_reference.runtime.report import Report, report_of
 from expertcache_reference.runtime.speculation import Speculation
@@ -20,6 +20,7 @@ from expertcache_reference.runtime.wave import Wave
 from expertcache_reference.runtime.work import Work
 from expertcache_reference.system import this_machine
 from expertcache_reference.system.seam import Machine
+from expertcache_spec.errors import InvalidModel
 from expertcache_spec.eviction import Value
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.residency import Seeded, Settings
@@ -39,8 +40,9 @@ class Runtime:
                     results[key] = compute(work.record(key))
 
     policy, parameters, settings, budget: of the residency machine. discipline: how reads and work overlap. workers,
-    chunks, way: of the reader. log: takes the lines of the event log, or the file to write it to. clock: of the log,
-    the machine's nanoseconds unless given. future: every event to come, for offline policies.
+    chunks, way: of the reader. log: takes the lines of the event log, or the path of the file to write, under that name
+    from the first line on and in the place of one that exists. clock: of the log, the machine's nanoseconds unless
+    given. future: every event to come, for offline policies.
 
     Raises, before anything is opened, `InvalidModel`, `InvalidBudget`, `UnknownName`, `NeedsFuture`; and what memory,
     threads and the log's file raise, with nothing left open.
@@ -52,11 +54,12 @@ class Runtime:
     def __init__(
         self, store: Source, budget: Budget, policy: str = "lru", settings: Settings | None = None,
         discipline: str | Discipline = "split:1", *, workers: int = 8, chunks: int = 4, way: Way = "pread",
-        machine: Machine | None = None, log: Sink | Path | None = None, clock: Callable[[], int] | None = None,
+        machine: Machine | None = None, log: Sink | Path | str | None = None, clock: Callable[[], int] | None = None,
         parameters: Mapping[str, Value] | None = None, future: Sequence[Event] | None = None,
     ) -> None:  # fmt: skip
         machine = this_machine() if machine is None else machine
         check_ways(workers, way)
+        check_given(store, budget, chunks, log)
         self._discipline = discipline_of(discipline)
         residency, header = residency_of(store, budget, policy, parameters or {}, future, settings or Settings())
         self._chunks, self._geometry = chunks, store.geometry
@@ -86,8 +89,10 @@ class Runtime:
         Where room is held by others it waits in line for it, under no-victim rule `wait`; but not if `wait` is false,
         nor if the event's stream has another event open, which it might be waiting for: then it raises `MustWait`.
         ahead: the work is only queued when `batches` asks for more, and has executed when `release` is called. Raises
-        `RuntimeClosed`, and what `Residency.select` raises, with nothing changed.
+        `RuntimeClosed`, `InvalidModel` for no event, and what `Residency.select` raises, with nothing changed.
         """
+        if not isinstance(event, Event):
+            raise InvalidModel(f"{event!r} is no Event", where="serve", cure="give an Event of the trace")
         core = self._core
         with core.lock:
             core.check_open("serve")
@@ -137,6 +142,7 @@ class Runtime:
 
     def resize(self, budget: Budget) -> tuple[Key, ...]:
         """Take a new budget, at any time; what was evicted. What is leased or in flight leaves when that ends."""
+        check_budget(budget)
         with self._core.lock:
             return self._contents.resize(budget)
 
@@ -146,7 +152,10 @@ class Runtime:
             self._contents.reset(scope)
 
     def rebind(self, store: Source) -> None:
-        """Serve another model of the same geometry; raises `StillInUse`, and `InvalidModel` for another geometry."""
+        """Serve another model of the same geometry; one of equal fingerprint changes nothing: the old files stay.
+
+        Raises `StillInUse`, and `InvalidModel` for another geometry.
+        """
         records = self._records(store)
         with self._core.lock:
             self._contents.rebind(store, self._geometry, records)

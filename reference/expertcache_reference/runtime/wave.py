@@ -153,6 +153,8 @@ class Wave:
 
     def view(self, key: Key, part: str | None) -> memoryview:
         """The bytes of the record, or of a part, if they were handed out."""
+        if not isinstance(key, Key):
+            raise WrongState(f"{key!r} is no Key", where="work", cure="take the keys of a batch")
         there = key in self._whole or (part is not None and key in self._first and not part.startswith(DOWN))
         if not there or key not in self._places:
             raise WrongState(f"{key} is not there", where="work", cure="take the keys of a batch, before the release")

@@ -43,7 +43,9 @@ class Work:
     def record(self, key: Key) -> memoryview:
         """The record's bytes, read only, valid until the lease ends; `batches` has said that they are there.
 
-        Raises `WrongState` for any other key: nobody sees bytes of another record, or half of one.
+        An array made of it (`numpy.frombuffer`) lives on beyond the lease, while its slot gets the bytes of another
+        record: copy it, or drop it before. Raises `WrongState` for any other key: nobody sees bytes of another record,
+        or half of one.
         """
         return self.wave.view(key, None)
 
