@@ -122,6 +122,39 @@ def leases(config: Config, choose: Choose) -> Program:
     return _interleaved(config, choose, ("select", "complete", "release"))
 
 
+def joins(config: Config, choose: Choose) -> Program:
+    """A key whose read others join, one asked for more or less often in whole events, and a rival for room for two.
+
+    How often the two are asked for differs in every program, so that who goes is a matter of the count alone.
+    """
+    oracle, model, operations = Oracle(config), config.geometry, list[Operation]()
+    layer, experts = model.routed[0], list(range(model.experts))
+    met, whole, rival = (experts.pop(choose(len(experts))) for _ in range(3))
+
+    def do(operation: Operation) -> Answer:
+        operations.append(operation)
+        return oracle.apply(operation)
+
+    def serve(expert: int) -> None:
+        do(Operation("step", event=Event(layer, ((expert,),), stream=len(operations))))
+
+    requests = 2 + choose(3)
+    others = [count for count in range(1, 8) if count != requests]
+    served, last = others[choose(len(others))], choose(2)
+    for _ in range(0 if last else served):
+        serve(whole)
+    for label in range(requests):
+        do(Operation("select", event=Event(layer, ((met,),), stream=len(operations)), label=label))
+    for key in sorted(oracle.machine.flights):
+        do(Operation("complete", key=key))
+    for label, selection in list(oracle.selections.items()):
+        if selection.ticket in oracle.machine.leases:
+            do(Operation("release", label=label))
+    for expert in (*[whole] * (served if last else 0), rival, met, whole):
+        serve(expert)
+    return Program(config, tuple(operations))
+
+
 def faults(config: Config, choose: Choose) -> Program:
     """As `leases`, with reads that fail and are asked for again."""
     return _interleaved(config, choose, ("select", "complete", "release", "fail"))

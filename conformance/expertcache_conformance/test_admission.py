@@ -39,6 +39,19 @@ def test_an_admission_keeps_what_it_says_and_declines_the_rest(exam: Examination
     ask(exam, pressure, configs, 40)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("sightings", marks=pytest.mark.rule("XC-ADMIT-004")),
+        pytest.param("never", marks=pytest.mark.rule("XC-ADMIT-008")),
+    ],
+)
+def test_what_an_admission_declines_needs_no_room(exam: Examination, name: str) -> None:
+    # These two decline before room is looked for: an event larger than the cache is served if little of it is kept.
+    exam.events_only()
+    ask(exam, passes, exam.admitting(name, passes, slots=2, layers=1), 80)
+
+
 @pytest.mark.rule("XC-ADMIT-009")
 def test_an_event_that_does_not_fit_is_kept_whole_or_not_at_all(exam: Examination) -> None:
     exam.events_only()

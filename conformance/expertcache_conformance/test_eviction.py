@@ -16,6 +16,7 @@ from expertcache_conformance.scenarios import (
     endurance,
     every_sequence,
     every_set_sequence,
+    joins,
     long_counts,
     passes,
 )
@@ -50,6 +51,8 @@ def _claims() -> Iterator[Any]:
 
 
 policies = pytest.mark.parametrize("policy", list(_claims()))
+online = pytest.mark.parametrize("policy", [claim for claim in _claims() if claim.values != ("belady",)])
+"""The policies without a future, which only whole events have."""
 
 
 @pytest.mark.rule("XC-EVICT-002")
@@ -94,6 +97,14 @@ def test_long_counts(exam: Examination, policy: str) -> None:
 def test_counts_pass_every_power_of_two_up_to_512(exam: Examination) -> None:
     configs = exam.configs("lfu", slots=2, layers=1, top_k=1)
     exam.exhaust(chain.from_iterable(seeded(ceilings, config, 12) for config in configs))
+
+
+@pytest.mark.rule("XC-RES-027")
+@online
+def test_a_request_that_joins_a_read_counts_like_any_other(exam: Examination, policy: str) -> None:
+    exam.events_only()
+    configs = exam.configs(policy, slots=2, layers=1, top_k=1, capability="leases")
+    exam.exhaust(chain.from_iterable(seeded(joins, config, 40) for config in configs))
 
 
 @policies

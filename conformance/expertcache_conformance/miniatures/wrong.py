@@ -119,6 +119,26 @@ class CountsInOneByte(PlainCache):
         return (min(self.asked[key], 255), self.stamp[key])
 
 
+@miniature("a request and a miss that each count", "XC-EVICT-033", policies=["lru", "lfu"], capabilities=["leases"])
+class JoinsCountTwice(PlainCache):
+    """A request that joins a read in flight is counted as a request and again as a miss."""
+
+    weight = 1
+
+    def count(self, event: Event) -> None:
+        """Count what joins by another weight."""
+        super().count(event)
+        for key in self.reading.intersection(event.keys):
+            self.asked[key] += self.weight
+
+
+@miniature("a join that is neither a hit nor a read", "XC-EVICT-033", policies=["lru", "lfu"], capabilities=["leases"])
+class JoinsGoUncounted(JoinsCountTwice):
+    """A request is counted where a read starts or a record is found, and a join is neither."""
+
+    weight = -1
+
+
 @miniature("a cache that cannot say what it evicts", "XC-EVICT-021", victims=False)
 class FifoThatReportsHitsAlone(FifoSoldAsLru):
     """A hit does not refresh recency, and only hits tell."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from expertcache_conformance.miniatures.admitting import Hotter, Sighted
+from expertcache_conformance.miniatures.plain import PlainCache
 from expertcache_conformance.miniatures.wrong import miniature
 from expertcache_spec.model import Key
+from expertcache_spec.trace import Event
 
 SIGHTINGS = {"admission": ["always", "sightings:n=3"]}
 HYSTERESIS = {"admission": ["always", "hysteresis:margin=1"]}
@@ -54,3 +56,12 @@ class SightingsOutliveTheReset(Sighted):
         super().reset(scope)
         if scope == "history":
             self.seen, self.former = seen, former
+
+
+@miniature("an event that is checked before the admission", "XC-ADMIT-004", settings=SIGHTINGS)
+class ChecksRoomForWhatItDeclines(Sighted):
+    """An event of more records than fit is refused, though it would keep none of them."""
+
+    def check(self, event: Event, held: set[Key]) -> None:
+        """As if all of it were kept."""
+        PlainCache.check(self, event, held)
