@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from expertcache_conformance.adapters import Config, Implementation
+from expertcache_conformance.answers import Answer, Crashed
 from expertcache_conformance.judge import IllFormed, Violation, judge
 from expertcache_conformance.program import Operation, Program
 from expertcache_conformance.scenarios import Scenario
@@ -80,8 +81,11 @@ def search(scenario: Scenario, config: Config, implementation: Implementation) -
 
 
 def shorten(violation: Violation, implementation: Implementation) -> Violation:
-    """The same rule broken by less: without operations, rows and experts that it does not need, on a smaller budget."""
-    best, effort = violation, EFFORT
+    """The same rule broken in the same way by less: without what it does not need, on a smaller budget.
+
+    In the same way: the answers first differ in the same field, of which a refusal is one.
+    """
+    best, effort, kind = violation, EFFORT, _kind(violation)
 
     def breaks(program: Program) -> bool:
         nonlocal best, effort
@@ -90,9 +94,9 @@ def shorten(violation: Violation, implementation: Implementation) -> Violation:
         effort -= len(program.operations) + 1
         try:
             again = judge(program, implementation)
-        except IllFormed:
+        except (IllFormed, Crashed):  # of a caller who does what no caller may, nothing is to be learned
             return False
-        if again is None or again.rule != violation.rule:
+        if again is None or again.rule != violation.rule or _kind(again) != kind:
             return False
         best = again
         return True
@@ -104,6 +108,15 @@ def shorten(violation: Violation, implementation: Implementation) -> Violation:
         _drop_operations(lambda: best.program, breaks)
         _shrink_events(lambda: best.program, breaks)
     return best
+
+
+def _kind(violation: Violation) -> str:
+    """The field in which the answers differ first; a refusal counts for all of them."""
+    one, two = violation.expected, violation.got
+    if one.error or two.error:
+        return "error"
+    names = [field.name for field in attrs.fields(Answer)]
+    return next((name for name in names if getattr(one, name) != getattr(two, name)), "")
 
 
 def _shrink_budget(current: Callable[[], Program], breaks: Callable[[Program], bool]) -> None:
