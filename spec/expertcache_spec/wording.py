@@ -12,7 +12,9 @@ from itertools import takewhile
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.eviction.cards import Parameter, Value
 
-_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DIGITS = 18
+_WHOLE = re.compile(rf"-?[0-9]{{1,{_DIGITS}}}")
+_LONG = re.compile(rf"-?[0-9]{{{_DIGITS + 1},}}")
 _FRACTION = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")
 _TRUTH = {"true": True, "false": False}
 
@@ -47,6 +49,9 @@ def read(parameter: Parameter, text: str, where: str) -> Value:
         value = whole(text)
     elif isinstance(parameter.default, float):
         value = fraction(text)
+    if value is None and not isinstance(parameter.default, bool) and _LONG.fullmatch(text):
+        cure = f"at most {_DIGITS} digits; {parameter.legal}; default {parameter.default!r}"
+        raise UnknownName(f"{parameter.name} = {text[:40]!r}", where=where, cure=cure)
     return parameter.check(text if value is None else value, where)
 
 

@@ -95,6 +95,8 @@ def test_the_table_holds_every_name() -> None:
 def test_an_unknown_policy_or_parameter_is_refused(tmp_path: Path) -> None:
     trace = put(tmp_path / "tiny.csv", CSV)
     assert run("policies", "lur").code == 2
+    assert "at 'garbage'" in run("policies", "static:keys=garbage").err
+    assert "at most 18 digits" in run("policies", f"lfu-aged:every={10**20}").err
     ran = run("replay", trace, "--policy", "lru:speed=3", "--slots", "3")
     assert (ran.code, ran.out) == (2, "")
     assert "parameter 'speed'" in ran.err

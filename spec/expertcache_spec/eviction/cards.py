@@ -49,8 +49,9 @@ class Parameter:
         if isinstance(self.default, float) and type(value) is int:
             value = float(value)
         wrong = type(value) is not type(self.default) or (self.choices and value not in self.choices)
+        usual = str(self.default).lower() if isinstance(self.default, bool) else repr(self.default)
         if wrong or (isinstance(value, int | float) and not self.least <= value <= self.most):
-            raise UnknownName(f"{self.name} = {value!r}", where=where, cure=f"{self.legal}; default {self.default!r}")
+            raise UnknownName(f"{self.name} = {value!r}", where=where, cure=f"{self.legal}; default {usual}")
         return value
 
 

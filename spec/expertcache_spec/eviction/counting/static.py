@@ -67,10 +67,11 @@ def parse(text: str) -> Profile:
 
 
 def _objections(values: Mapping[str, Value], model: Geometry | None) -> Iterator[tuple[str, str]]:
-    """Members that the model does not have."""
+    """Members that the model does not have; raises as `parse` does, model or none."""
+    named = parse(str(values["keys"])).spans
     if model is None:
         return
-    for layer, spans in parse(str(values["keys"])).spans.items():
+    for layer, spans in named.items():
         for span in spans:
             if layer >= 0 and layer not in model.routed:
                 known = f"{model.routed[0]} to {model.routed[-1]}"
