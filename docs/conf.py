@@ -37,8 +37,8 @@ nitpicky = True
 suppress_warnings = ["ref.python"]  # short names that several modules have: any of them will do
 # The build needs no network, so nothing outside the project can be linked: these are the packages that signatures name.
 nitpick_ignore_regex = [
-    ("py:.*", r"(collections|typing|pathlib|types|enum|io|argparse|os|abc)(\..*)?"),
-    ("py:class", r"Stage|Needs|Kind|Temperature"),  # aliases of literals
+    ("py:.*", r"(collections|typing|pathlib|types|enum|io|argparse|os|abc|re|contextlib)(\..*)?"),
+    ("py:class", r"Stage|Needs|Kind|Temperature|Half|Phase|Array"),  # aliases of literals
     ("py:.*", r"(attrs?|icontract|numpy|sortedcontainers|typer|rich|pytest|hypothesis|jsonschema)(\..*)?"),
 ]
 

@@ -11,6 +11,7 @@ import attrs
 
 from expertcache_conformance.adapters import Config, Implementation
 from expertcache_conformance.adapters.claims import card_of
+from expertcache_conformance.adapters.own import PolicyAlone
 from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, subject_of
 from expertcache_conformance.program import Program
 from expertcache_conformance.scenarios import conversations, long_counts, pressure
@@ -30,12 +31,12 @@ SETTING_SUSPECTS = (
 )
 
 
-def suspects(config: Config) -> Iterator[Suspect]:
-    """Everything that differs from `config` in one sentence."""
+def suspects(config: Config, *, alone: bool = False) -> Iterator[Suspect]:
+    """Everything that differs from `config` in one sentence. alone: a policy by itself, to which no setting belongs."""
     for variant in VARIANTS:
         if variant.policy == config.policy:
             yield variant.rule, variant.words, partial(_under, variant.card, config.parameters)
-    for rule, name, opposite in SETTING_SUSPECTS:
+    for rule, name, opposite in () if alone else SETTING_SUSPECTS:
         chosen = opposite[getattr(config.settings, name)]
         changes: dict[str, Any] = {name: chosen}
         yield rule, f"has {name} {chosen}", partial(_with_settings, attrs.evolve(config.settings, **changes))
@@ -92,7 +93,7 @@ def identify(implementation: Implementation, config: Config) -> tuple[str, str] 
     heard = [(program, _hear(implementation, program)) for program in corpus(config, layers=layers)]
     if all(answers is not None and _explains(Oracle, program, answers) for program, answers in heard):
         return None  # right on all of these: nothing here tells the suspects apart
-    for rule, words, build in suspects(config):
+    for rule, words, build in suspects(config, alone=isinstance(implementation.target, PolicyAlone)):
         if all(answers is not None and _explains(build, program, answers) for program, answers in heard):
             return rule, words
     return None
