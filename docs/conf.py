@@ -21,7 +21,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
+    *(() if os.environ.get("EXPERTCACHE_BOOK") == "quick" else ("sphinx.ext.viewcode",)),
     "sphinx.ext.doctest",
     "ruledomain",
     "rulepages",
