@@ -146,7 +146,7 @@ def test_a_victim_that_may_not_leave_is_a_finding_that_names_it(folder: Path, ca
     ("arguments", "said"),
     [
         (("--policy", "lur"), "one of fifo, lru"),
-        (("--policy", "own:MISSING"), "no Card"),
+        (("--policy", "own:MISSING"), "no attribute"),
         (("--policy", "lru", "--impl", "ordered"), "give one of them"),
         (("--impl-list",), "needs --impl NAME or --policy NAME"),
     ],

@@ -110,6 +110,7 @@ class LruThatNeverTouches(Lru):
 
 
 class LruThatLosesEveryThousandthTouch(Lru):
+    turn = Policy.turn
     touches = 0
 
     def settle(self, keys: Sequence[Key]) -> None:
@@ -120,11 +121,15 @@ class LruThatLosesEveryThousandthTouch(Lru):
 
 
 class LruThatStampsEventsNotKeys(Lru):
+    turn = Policy.turn
+
     def settle(self, keys: Sequence[Key]) -> None:
         super().settle(sorted(keys))
 
 
 class LruThatTouchesMissesFirst(Lru):
+    turn = Policy.turn
+
     def settle(self, keys: Sequence[Key]) -> None:
         super().settle(sorted(keys, key=lambda key: key in self.asked))
 
@@ -133,9 +138,12 @@ class LruThatTouchesMissesFirst(Lru):
 
 
 class FifoThatReinsertsHits(Fifo):
+    turn = Policy.turn
+
     def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         for key in keys:
-            self.queue[key] = self.queue.pop(key)
+            self.queue.remove(key)
+            self.queue.append(key)
 
 
 class BeladyThatNeverLooksAgain(Belady):

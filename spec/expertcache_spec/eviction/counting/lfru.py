@@ -125,7 +125,7 @@ class Lfru(Policy):
         oldest, now = self.ages.first(()), self.clock.now + 1
         reach = now - (self.ages.filed[oldest] if oldest is not None else 0)
         heads: list[tuple[int, int, Key, int]] = []
-        passed, further = set(held), iter(self.counts)
+        passed, further = held, iter(self.counts)
         count = next(further, None)
         while heads or count is not None:
             if count is not None and not (heads and score(count, reach) > heads[0][0]):
@@ -133,7 +133,7 @@ class Lfru(Policy):
             else:
                 _, _, key, looked = heappop(heads)
                 yield key
-                passed.add(key)
+                passed = {*passed, key}
             if (key := self.counts[looked].first(passed)) is not None:
                 since, stamp = self.counts[looked].filed[key]
                 heappush(heads, (score(looked, now - since), stamp, key, looked))
