@@ -35,6 +35,8 @@ class Policy:
     """Whether the policy looks at stamps; one that keeps an order instead gets none."""
     can_refuse: bool = False
     """Whether admission `refusable` means something: whether `refuses` is defined."""
+    may_abstain: ClassVar[bool] = False
+    """Whether it may name no victim though not all are held, as the script of a log does."""
 
     def set_capacity(self, records: int) -> None:
         """The partition holds that many records from here on (of average size, under a byte budget)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
+from typing import ClassVar
 
 import attrs
 
@@ -30,6 +31,7 @@ class Scripted(Policy):
     script: Script
     present: dict[Key, None] = attrs.field(factory=dict)
     can_refuse: bool = True
+    may_abstain: ClassVar[bool] = True
 
     def insert(self, key: Key, now: int) -> None:
         """The key is here."""

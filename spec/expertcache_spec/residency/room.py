@@ -124,7 +124,7 @@ class Partition:
         """
         victim = self.policy.victim(held, incoming)
         if victim is None:
-            if incoming is None or all(key in held for key in self.resident):
+            if self.policy.may_abstain or all(key in held for key in self.resident):
                 return None
             why = "is no Key, and not all residents are held"
         elif not isinstance(victim, Key):
