@@ -110,7 +110,6 @@ class LruThatNeverTouches(Lru):
 
 
 class LruThatLosesEveryThousandthTouch(Lru):
-    turn = Policy.turn
     touches = 0
 
     def settle(self, keys: Sequence[Key]) -> None:
@@ -121,8 +120,6 @@ class LruThatLosesEveryThousandthTouch(Lru):
 
 
 class LruThatStampsEventsNotKeys(Lru):
-    turn = Policy.turn
-
     def settle(self, keys: Sequence[Key]) -> None:
         super().settle(sorted(keys))
 

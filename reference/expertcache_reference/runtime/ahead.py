@@ -117,17 +117,12 @@ class Ahead:
         for key in [key for key in event.keys if key in self.tickets]:
             self._end(key, "useful" if key in hits else "late" if key in joined else "wasted")
             useful.add(key)
-        target, counts = target_of(event), self._counts
+        target = target_of(event)
         expected = self.expected.pop(target, None)
         if expected is None:
             return
         missing = [key for key in event.keys if key not in hits or key in useful]
-        counts.targets += 1
-        counts.predicted += len(expected)
-        counts.routes += len(event.keys)
-        counts.routes_recalled += sum(key in expected for key in event.keys)
-        counts.missing += len(missing)
-        counts.missing_recalled += sum(key in expected for key in missing)
+        self._counts.recall(expected, event.keys, missing)
         for key in sorted(expected.intersection(self.tickets)):
             self.tickets[key].discard(target)
             if not self.tickets[key] and self.runtime.speculation.give_up(key):

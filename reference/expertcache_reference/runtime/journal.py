@@ -14,13 +14,12 @@ from typing import IO, Any
 
 from expertcache_reference.reader import Job
 from expertcache_spec.history.header import Header, encode_header
+from expertcache_spec.history.recorder import lines_of
 from expertcache_spec.model import Key
 from expertcache_spec.residency import Ended, Selection
-from expertcache_spec.trace import Event, encode_event
+from expertcache_spec.trace import Event
 
 Sink = Callable[[dict[str, Any]], object]
-
-_EVENT = ("stream", "pass", "phase", "layer", "experts", "accepted", "weights", "scores")
 
 
 class Journal:
@@ -64,21 +63,8 @@ class Journal:
 
     def selected(self, selection: Selection, after: int | None = None) -> None:
         """An event was selected, or the next wave of the one of ticket `after`."""
-        line = encode_event(selection.event)
-        if after is None:
-            told: dict[str, Any] = {name: line[name] for name in _EVENT if name in line}
-            self.say("select", ticket=selection.ticket, **told)
-        else:
-            self.say("resume", ticket=selection.ticket, after=after)
-        groups = {"read": selection.reads, "join": selection.joined, "refuse": selection.refused,
-                  "defer": selection.deferred}  # fmt: skip
-        how = {key: name for name, keys in groups.items() for key in keys}
-        known = {*how, *selection.hits, *selection.bypassed}
-        for key in [key for key in selection.event.keys if key in known]:
-            if key in how:
-                self.say("miss", ticket=selection.ticket, key=list(key), how=how[key])
-            else:
-                self.say("hit" if key in selection.hits else "bypass", ticket=selection.ticket, key=list(key))
+        for op, fields in lines_of(selection, after):
+            self.say(op, **fields)
         self.evicted(selection.victims, ticket=selection.ticket)
         for key in self._among(selection.joined, "reading"):
             self._enter(key, "late")

@@ -74,7 +74,7 @@ class Fifo(Policy):
     ) -> list[Key]:
         """The oldest go, the misses come."""
         gone = self._oldest(hits, going)
-        self.queue.extend(misses)
+        self.inserts(misses, stamps)
         return gone
 
     def evict(self, key: Key) -> None:

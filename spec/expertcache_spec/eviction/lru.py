@@ -68,13 +68,9 @@ class Lru(Policy):
         self, order: Sequence[Key], hits: Sequence[Key], misses: Sequence[Key], stamps: Mapping[Key, int], going: int
     ) -> list[Key]:
         """The oldest go, the misses come, all that was asked for moves."""
-        recency = self.recency
-        gone = leave_in_order(recency, hits, going) if going > 0 else []
-        for key in misses:
-            recency[key] = None
-        move = recency.move_to_end
-        for key in order:
-            move(key)
+        gone = leave_in_order(self.recency, hits, going) if going > 0 else []
+        self.inserts(misses, stamps)
+        self.settle(order)
         return gone
 
     def evict(self, key: Key) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -17,6 +17,28 @@ Record = dict[str, Any]
 
 _EVENT = ("stream", "pass", "phase", "layer", "experts", "accepted", "weights", "scores")
 """What a log says of an event, under the names of the trace format."""
+
+
+def lines_of(selection: Selection, after: int | None = None) -> Iterator[tuple[str, Record]]:
+    """What a log says of a selection, or of the wave that follows the one of ticket `after`, before its evictions."""
+    ticket = selection.ticket
+    if after is None:
+        line = encode_event(selection.event)
+        yield "select", {"ticket": ticket, **{name: line[name] for name in _EVENT if name in line}}
+    else:
+        yield "resume", {"ticket": ticket, "after": after}
+    groups = {
+        "read": selection.reads, "join": selection.joined, "refuse": selection.refused, "defer": selection.deferred,
+    }  # fmt: skip
+    how = {key: name for name, keys in groups.items() for key in keys}
+    for key in selection.event.keys:  # a wave has some of them
+        of = {"ticket": ticket, "key": list(key)}
+        if key in how:
+            yield "miss", {**of, "how": how[key]}
+        elif key in selection.hits:
+            yield "hit", of
+        elif key in selection.bypassed:
+            yield "bypass", of
 
 
 @attrs.define(slots=False)
@@ -52,32 +74,18 @@ class Recorder:
     def select(self, event: Event) -> Selection:
         """Select an event, and say what was decided; raises what the machine raises, having said nothing."""
         selection = self.machine.select(event)
-        line = encode_event(event)
-        told: Record = {name: line[name] for name in _EVENT if name in line}
-        self.say("select", ticket=selection.ticket, **told)
-        self._judged(selection, event.keys)
+        self._judged(selection)
         return selection
 
     def resume(self, earlier: Selection) -> Selection:
         """Select the next wave of an event."""
         selection = self.machine.resume(earlier)
-        self.say("resume", ticket=selection.ticket, after=earlier.ticket)
-        self._judged(selection, earlier.deferred)
+        self._judged(selection, after=earlier.ticket)
         return selection
 
-    def _judged(self, selection: Selection, keys: Sequence[Key]) -> None:
-        misses = {
-            "read": selection.reads,
-            "join": selection.joined,
-            "refuse": selection.refused,
-            "defer": selection.deferred,
-        }
-        how = {key: name for name, group in misses.items() for key in group}
-        for key in keys:
-            if key in how:
-                self.say("miss", ticket=selection.ticket, key=list(key), how=how[key])
-            else:
-                self.say("hit" if key in selection.hits else "bypass", ticket=selection.ticket, key=list(key))
+    def _judged(self, selection: Selection, after: int | None = None) -> None:
+        for op, fields in lines_of(selection, after):
+            self.say(op, **fields)
         self.evicted(selection.victims, ticket=selection.ticket)
 
     def evicted(self, victims: Iterable[Key], **ticket: int) -> None:

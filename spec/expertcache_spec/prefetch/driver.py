@@ -81,17 +81,12 @@ class Driver:
 
     def _judge(self, event: Event, step: Step, useful: set[Key]) -> None:
         """Recall, and the tickets whose last target this was (XC-PREFETCH-013)."""
-        target, counts, hits = target_of(event), self.counts, set(step.hits)
+        target, hits = target_of(event), set(step.hits)
         expected = self.expected.pop(target, None)
         if expected is None:
             return
         missing = [key for key in event.keys if key not in hits or key in useful]
-        counts.targets += 1
-        counts.predicted += len(expected)
-        counts.routes += len(event.keys)
-        counts.routes_recalled += sum(key in expected for key in event.keys)
-        counts.missing += len(missing)
-        counts.missing_recalled += sum(key in expected for key in missing)
+        self.counts.recall(expected, event.keys, missing)
         for key in sorted(expected):
             ticket = self.tickets.open.get(key)
             if ticket is not None:

@@ -14,7 +14,7 @@ with latency 0 as soon as it is taken, without a lane: so it is in simulators.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal
 
 import attrs
@@ -64,6 +64,18 @@ class PrefetchCounts:
     peak_bytes: int = 0
     outstanding: int = 0
     queued: int = 0
+
+    def recall(self, expected: Collection[Key], routes: Collection[Key], missing: Collection[Key]) -> None:
+        """Book a target that has come: what was expected of it, what it asked for, what of that was not resident.
+
+        Recall of routes is not recall of misses, so both are kept (XC-PREFETCH-013).
+        """
+        self.targets += 1
+        self.predicted += len(expected)
+        self.routes += len(routes)
+        self.routes_recalled += sum(key in expected for key in routes)
+        self.missing += len(missing)
+        self.missing_recalled += sum(key in expected for key in missing)
 
     def broken(self) -> list[str]:
         """The ids of the identities that do not hold; empty after any run (XC-PREFETCH-012)."""

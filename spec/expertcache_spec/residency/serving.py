@@ -61,15 +61,15 @@ class Serving(Selecting):
             order = keys if self.in_order and not event.has_repeats else self._touch_order(event, keys, hits)
             stamps = self._stamps(order) if policy.stamped else NO_STAMPS
             victims: list[Key] = []
-            if not misses:
-                policy.hits(hits, stamps)
-                policy.settle(order)
-            elif part.bytes is None and part.slots is not None:
-                victims = policy.turn(order, hits, misses, stamps, len(resident) + len(misses) - part.slots)
+            if misses:
+                if part.bytes is None and part.slots is not None:
+                    victims = policy.turn(order, hits, misses, stamps, len(resident) + len(misses) - part.slots)
+                else:
+                    victims = self._turn_by_size(part, order, hits, misses, stamps, size)
                 self._swap(part, misses, victims, size)
             else:
-                victims = self._turn_by_size(part, order, hits, misses, stamps, size)
-                self._swap(part, misses, victims, size)
+                policy.hits(hits, stamps)
+                policy.settle(order)
             ledger.served(event, hits, misses, victims, size)
             self.recent = (part,)
             yield _step(Step, (hits, misses, tuple(victims), (), ()))
