@@ -187,6 +187,22 @@ def test_the_model_answers_for_its_own_text(monkeypatch: pytest.MonkeyPatch) -> 
     assert "fingerprint" in ran.err
 
 
+def test_a_policy_of_ones_own_is_streamed_under_and_its_log_is_legal(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from expertcache_spec.eviction import Card\n"
+        "from expertcache_spec.eviction.base import by_order\n"
+        "RULE = by_order(lambda past, key: (past.touched[key],))\n"
+        "CARD = Card('mine', 'XC-EVICT-002', RULE, RULE, 'least recent', 'a test', 'O(n)')\n",
+        encoding="utf-8",
+    )
+    command = ("-m", "expertcache_reference.cli")
+    ran = process(*command, "run", *FEW, "--policy", "mine:CARD", "--log", "run.jsonl", folder=tmp_path)
+    assert (ran.code, ran.err) == (0, "")
+    assert "mine:CARD, budget 72 slots" in ran.out
+    told = process(*command, "identify", "run.jsonl", "--sold-as", "mine:CARD", folder=tmp_path)
+    assert (told.code, told.err) == (0, "")
+
+
 def test_no_slots_are_no_slots() -> None:
     report = run_json("run", *FEW, "--slots", 0, "--overflow", "bypass")["report"]
     assert (report["hits"], report["misses"], report["peak_slots"]) == (0, 0, 0)

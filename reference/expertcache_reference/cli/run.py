@@ -100,7 +100,7 @@ def run(
             return Decoder(model.network, serve, text, tokens, Sampler(temperature, seed), chunk=chunk)
 
         with Runtime(
-            model.store, limit, str(spelled.card.name), chosen, discipline, workers=workers, chunks=chunks,
+            model.store, limit, spelled.card, chosen, discipline, workers=workers, chunks=chunks,
             way=way, log=sink, parameters=spelled.parameters,  # type: ignore[arg-type]
         ) as runtime:  # fmt: skip
             ahead = None if guesses is None else Ahead(runtime, guesses)

@@ -10,8 +10,8 @@ from expertcache_reference.runtime.records import Records
 from expertcache_reference.slots import Arena
 from expertcache_reference.system.seam import Machine
 from expertcache_spec.errors import InvalidBudget, InvalidModel
-from expertcache_spec.eviction import Value, make
-from expertcache_spec.eviction.spelling import parse
+from expertcache_spec.eviction import Card, Value, make
+from expertcache_spec.eviction.spelling import Spelled, parse
 from expertcache_spec.history.header import Header
 from expertcache_spec.layout.extents import round_up
 from expertcache_spec.layout.placing import Layout
@@ -53,11 +53,11 @@ def check_budget(budget: object) -> None:
 
 
 def residency_of(
-    store: Source, budget: Budget, policy: str, parameters: Mapping[str, Value], future: Sequence[Event] | None,
+    store: Source, budget: Budget, policy: str | Card, parameters: Mapping[str, Value], future: Sequence[Event] | None,
     settings: Settings,
 ) -> tuple[Residency, Header]:  # fmt: skip
     """The machine that decides, and the header of its log. Raises `UnknownName`, `InvalidBudget`, `NeedsFuture`."""
-    spelled = parse(policy)
+    spelled = Spelled(policy, {}) if isinstance(policy, Card) else parse(policy)
     complete = spelled.card.complete({**spelled.parameters, **parameters})
     factory = make(spelled.card, future=future, parameters=complete)
     residency = Residency(store.geometry, budget, factory, settings, store.fingerprint)

@@ -21,7 +21,7 @@ from expertcache_reference.runtime.work import Work
 from expertcache_reference.system import this_machine
 from expertcache_reference.system.seam import Machine
 from expertcache_spec.errors import InvalidModel
-from expertcache_spec.eviction import Value
+from expertcache_spec.eviction import Card, Value
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.residency import Seeded, Settings
 from expertcache_spec.residency.machine import PrefetchOutcome
@@ -39,8 +39,8 @@ class Runtime:
                 for key in batch.keys:
                     results[key] = compute(work.record(key))
 
-    policy, parameters, settings, budget: of the residency machine. discipline: how reads and work overlap. workers,
-    chunks, way: of the reader. log: takes the lines of the event log, or the path of the file to write, under that name
+    policy (in words, or a card), parameters, settings, budget: of the residency machine. discipline: how reads and work
+    overlap. workers, chunks, way: of the reader. log: takes the lines of the event log, or the path of the file to write, under that name
     from the first line on and in the place of one that exists. clock: of the log, the machine's nanoseconds unless
     given. future: every event to come, for offline policies.
 
@@ -52,7 +52,7 @@ class Runtime:
     """What it is made of; one's own is a subclass."""
 
     def __init__(
-        self, store: Source, budget: Budget, policy: str = "lru", settings: Settings | None = None,
+        self, store: Source, budget: Budget, policy: str | Card = "lru", settings: Settings | None = None,
         discipline: str | Discipline = "split:1", *, workers: int = 8, chunks: int = 4, way: Way = "pread",
         machine: Machine | None = None, log: Sink | Path | str | None = None, clock: Callable[[], int] | None = None,
         parameters: Mapping[str, Value] | None = None, future: Sequence[Event] | None = None,
