@@ -40,9 +40,9 @@ class Runtime:
                     results[key] = compute(work.record(key))
 
     policy (in words, or a card), parameters, settings, budget: of the residency machine. discipline: how reads and work
-    overlap. workers, chunks, way: of the reader. log: takes the lines of the event log, or the path of the file to write, under that name
-    from the first line on and in the place of one that exists. clock: of the log, the machine's nanoseconds unless
-    given. future: every event to come, for offline policies.
+    overlap. workers, chunks, way: of the reader. log: takes the lines of the event log, or the path of the file to
+    write, under that name from the first line on and in the place of one that exists. clock: of the log, the machine's
+    nanoseconds unless given. future: every event to come, for offline policies.
 
     Raises, before anything is opened, `InvalidModel`, `InvalidBudget`, `UnknownName`, `NeedsFuture`; and what memory,
     threads and the log's file raise, with nothing left open.
