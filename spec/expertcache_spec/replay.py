@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import attrs
 
@@ -17,7 +17,7 @@ from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.prefetch import Prefetch, PrefetchCounts
 from expertcache_spec.prefetch.driver import Driver
 from expertcache_spec.prefetch.unstamped import Unstamped
-from expertcache_spec.residency import Residency, Settings, Step
+from expertcache_spec.residency import Ended, Progress, Residency, Selection, Settings, Step
 from expertcache_spec.trace import Event, Trace, sequential
 
 Mode = Literal["event", "sequential"]
@@ -29,7 +29,23 @@ def run_event(machine: Residency, event: Event) -> Step:
     return machine.serve(event) or run_by_parts(machine, event)
 
 
-def run_by_parts(machine: Residency, event: Event) -> Step:
+class Parts(Protocol):
+    """What serves an event part by part, as a `Residency` does."""
+
+    def select(self, event: Event, /) -> Selection:
+        """Lease and decide."""
+
+    def complete(self, key: Key, /) -> Progress:
+        """The record's read has ended well."""
+
+    def release(self, ticket: int, /) -> Ended:
+        """The wave has executed."""
+
+    def resume(self, selection: Selection, /) -> Selection:
+        """The next wave, after the release of the one before."""
+
+
+def run_by_parts(machine: Parts, event: Event) -> Step:
     """Select, complete every read, those that prefetches began included, release; wave after wave where served so."""
     selection = first = machine.select(event)
     victims: list[Key] = list(first.victims)

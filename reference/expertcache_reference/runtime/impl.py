@@ -24,6 +24,7 @@ from expertcache_reference.runtime.work import Work
 from expertcache_spec.content import pattern
 from expertcache_spec.errors import WrongState
 from expertcache_spec.model import Budget, Key
+from expertcache_spec.replay import run_by_parts
 from expertcache_spec.residency import Ended, Progress, Selection, Step
 from expertcache_spec.residency.settings import ResetScope
 from expertcache_spec.trace import Event
@@ -112,8 +113,8 @@ class RuntimeCache:
         wave.hand_out(Batch((key,), (), ()))
         return bytes(work.record(key))
 
-    def _look(self, ticket: int) -> None:
-        """At every byte that the event computes with: of a whole step nobody else sees them."""
+    def look(self, ticket: int) -> None:
+        """At every byte that the event computes with; raises `AssertionError` for a wrong one."""
         fingerprint = self._core.residency.fingerprint
         for key in self._open[ticket].wave.keys:
             if self.read(ticket, key) != pattern(fingerprint, key, self._core.records.sizes[key.layer]):
@@ -121,20 +122,7 @@ class RuntimeCache:
 
     def step(self, event: Event) -> Step:
         """Serve the event whole."""
-        selection = first = self.select(event)
-        victims, refused = list(first.victims), list(first.refused)
-        while True:
-            for key in (*selection.joined, *selection.reads):
-                victims += self.complete(key).victims
-            self._look(selection.ticket)
-            ended = self.release(selection.ticket)
-            victims += ended.victims
-            refused += ended.refused
-            if not selection.deferred:
-                return Step(first.hits, first.misses, tuple(victims), first.bypassed, tuple(refused))
-            selection = self.resume(selection.ticket)
-            victims += selection.victims
-            refused += selection.refused
+        return run_by_parts(Looking(self), event)
 
     def pin(self, key: Key) -> None:
         """Keep a resident record."""
@@ -177,6 +165,23 @@ class RuntimeCache:
         names = ("issued", "useful", "late", "wasted", "failed", "duplicate", "refused")
         with self._core.lock:
             return {name: getattr(self._core.residency.counters, f"prefetch_{name}") for name in names}
+
+
+class Looking:
+    """A cache part by part, looked at before each release: of a whole step nobody else sees the bytes."""
+
+    def __init__(self, cache: RuntimeCache) -> None:
+        self._cache = cache
+        self.select, self.complete = cache.select, cache.complete
+
+    def release(self, ticket: int) -> Ended:
+        """Look, then let go."""
+        self._cache.look(ticket)
+        return self._cache.release(ticket)
+
+    def resume(self, selection: Selection) -> Selection:
+        """The wave after that of the selection."""
+        return self._cache.resume(selection.ticket)
 
 
 def open_cache(config: plain.Config) -> RuntimeCache:
