@@ -34,15 +34,19 @@ class Parts(Protocol):
 
     def select(self, event: Event, /) -> Selection:
         """Lease and decide."""
+        ...
 
     def complete(self, key: Key, /) -> Progress:
         """The record's read has ended well."""
+        ...
 
     def release(self, ticket: int, /) -> Ended:
         """The wave has executed."""
+        ...
 
     def resume(self, selection: Selection, /) -> Selection:
         """The next wave, after the release of the one before."""
+        ...
 
 
 def run_by_parts(machine: Parts, event: Event) -> Step:
