@@ -69,3 +69,29 @@ class Files:
         with self._lock:
             while self._opened:
                 self._opened.popitem()[1].close()
+
+
+class Hand:
+    """One worker's hand: it keeps the file that it read last until it takes another, for records come in runs of one.
+
+    Whoever rests empties it first: a file in a hand stays open.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self._files, self._name = files, ""
+        self._held: Opened | None = None
+
+    def take(self, name: str, *, mapped: bool = False) -> Opened:
+        """As `Files.take`, of a file that the hand gives back itself."""
+        held = self._held
+        if held is None or name != self._name or (mapped and held.mapping is None):
+            self.empty()
+            held = self._held = self._files.take(name, mapped=mapped)
+            self._name = name
+        return held
+
+    def empty(self) -> None:
+        """Give back what it holds."""
+        if self._held is not None:
+            self._files.give(self._held)
+            self._held = None

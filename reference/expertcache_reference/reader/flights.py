@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import NamedTuple, Protocol
 
 import attrs
@@ -46,8 +47,9 @@ class Job:
 class Flight:
     """One record under way.
 
-    demand: somebody waits for it. handles: how many asked. left: chunks not yet delivered, by stage. in_service: chunks
-    that workers have. over: no further chunk begins. done: the outcome is known and the destination is the caller's.
+    demand: somebody waits for it. jobs: its chunks by stage, until it has landed. handles: how many asked. left: chunks
+    not yet delivered, by stage. in_service: chunks that workers have. over: no further chunk begins. done: the outcome
+    is known and the destination is the caller's.
     """
 
     key: Hashable
@@ -91,9 +93,16 @@ def joined(extents: Iterable[Extent]) -> tuple[Extent, ...]:
     return tuple(found)
 
 
+def by_stage(flights: Iterable[Flight]) -> list[Job]:
+    """The jobs of the first stage of each, then those of the second."""
+    stages = zip_longest(*[flight.jobs for flight in flights], fillvalue=())
+    return [job for stage in stages for jobs in stage for job in jobs]
+
+
 @lru_cache(maxsize=1024)
 def _cut(size: int, stages: tuple[tuple[Chunk, ...], ...], chunks: int, page: int) -> tuple[tuple[Chunk, ...], ...]:
-    """The chunks of a record by stage; () where the stages do not make it. Records of a layer are all cut alike."""
+    """The chunks of a record by stage, of one run unless given; () where the stages do not make the record."""
+    stages = stages or ((Chunk(0, size),),)
     runs = sorted(run for stage in stages for run in stage)
     ends = [0, *(run.offset + run.length for run in runs)]
     if [run.offset for run in runs] != ends[:-1] or ends[-1] != size:
@@ -111,15 +120,16 @@ def _cut(size: int, stages: tuple[tuple[Chunk, ...], ...], chunks: int, page: in
 def flight_of(request: Request, demand: bool, page: int) -> Flight:
     """The flight of a request, cut into jobs; raises `InvalidModel` where extents or stages do not make the record."""
     size = sum([extent.length for extent in request.extents])
-    stages = tuple(map(tuple, request.stages)) or ((Chunk(0, size),),)
-    cut = _cut(size, stages, request.chunks, page)
+    stages = tuple(map(tuple, request.stages)) if request.stages else ()
+    cut = _cut(size, stages, request.chunks, page)  # records of a layer are all cut alike
     if size > len(request.into) or not cut:
         raise InvalidModel(
             f"extents of {size} bytes in stages {stages}, room for {len(request.into)}",
             where=f"read of {request.key}",
             cure="give extents and stages of every byte once, and memory for all of them",
         )
-    flight = Flight(request.key, joined(request.extents), request.into, demand)
+    extents = tuple(request.extents) if len(request.extents) == 1 else joined(request.extents)
+    flight = Flight(request.key, extents, request.into, demand)
     flight.jobs = tuple([tuple([Job(flight, at, chunk) for chunk in stage]) for at, stage in enumerate(cut)])
     flight.left = [len(jobs) for jobs in flight.jobs]
     return flight

@@ -7,11 +7,11 @@ do are in one order. A worker holds it twice a chunk, to take it and to hand it 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from itertools import chain, zip_longest
+from itertools import chain
 
 from expertcache_reference.reader.errors import ReadCancelled, ReadFailed, cancelled
-from expertcache_reference.reader.files import Files
-from expertcache_reference.reader.flights import Flight, Job, Request, Watcher, flight_of
+from expertcache_reference.reader.files import Files, Hand
+from expertcache_reference.reader.flights import Flight, Job, Request, Watcher, by_stage, flight_of
 from expertcache_reference.reader.queue import Counts, Queue
 from expertcache_reference.reader.transfer import Way, fill, unexpected
 from expertcache_reference.system.seam import Lock, Machine, Thread
@@ -61,13 +61,13 @@ class Service:
         found = [self.flights[request.key] for request in asked]
         for flight in found:
             flight.handles += 1
-            if demand:
+            if demand and not flight.demand:
                 self.promote(flight)
-        for stage in zip_longest(*(flight.jobs for flight in fresh.values()), fillvalue=()):
-            self._queue.add(chain.from_iterable(stage), demand=demand)
-        jobs = sum([len(stage) for flight in fresh.values() for stage in flight.jobs])
-        for _ in range(min(jobs, self._resting)):  # no more than there is work for
-            self._work.notify()
+        if fresh:
+            jobs = by_stage(fresh.values())
+            self._queue.add(jobs, demand=demand)
+            for _ in range(min(len(jobs), self._resting)):  # no more than there is work for
+                self._work.notify()
         return found
 
     def promote(self, flight: Flight) -> None:
@@ -94,17 +94,18 @@ class Service:
 
     def asleep(self, change: int) -> int:
         """So many more, or less, sleep for bytes from now on; what time it is."""
-        now = self._machine.now()
-        self._tell_time(now)
+        now = self._told_time()
         self._sleepers += change
         return now
 
-    def _tell_time(self, now: int) -> None:
-        """Book the time since anything began or ended."""
+    def _told_time(self) -> int:
+        """What time it is; the time since anything began or ended is booked."""
+        now = self._machine.now()
         if self._active:
             self.counts.wall += now - self._latest
             self.counts.hidden += 0 if self._sleepers else now - self._latest
         self._latest = now
+        return now
 
     def stop(self) -> None:
         """Take no more, cancel what is under way, let the workers go; then `join` without the lock."""
@@ -122,43 +123,40 @@ class Service:
     # ------------------------------------------------------------------------------------------ the workers' side
 
     def _run(self, worker: int) -> None:
+        hand = Hand(self.files)
         ended: tuple[Job, ReadFailed | None, list[int], int] | None = None
         while True:
             with self._lock:
-                now = self._machine.now()
+                now = self._told_time()
                 if ended is not None:
                     self._hand_in(worker, *ended, now)
                 job = self._queue.next()
                 while job is None:
+                    hand.empty()
                     if self.closed:
                         return
-                    job, now = self._rest()
-                self._begin(worker, job, now)
-            ended = (job, *self._serve(job), now)
+                    self._rest()
+                    hand = Hand(self.files)  # meanwhile another model may have been bound
+                    job, now = self._queue.next(), self._told_time()
+                self._active += 1
+                job.flight.in_service += 1
+                self._watcher.began(job, worker)
+            ended = (job, *self._serve(hand, job), now)
 
-    def _rest(self) -> tuple[Job | None, int]:
-        """Sleep until there may be work; what there is, and what time it is then."""
+    def _rest(self) -> None:
+        """Sleep until there may be work."""
         self._resting += 1
         try:
             self._work.wait()
         finally:
             self._resting -= 1
-        return self._queue.next(), self._machine.now()
 
-    def _begin(self, worker: int, job: Job, now: int) -> None:
-        self._tell_time(now)
-        self._active += 1
-        job.flight.in_service += 1
-        self._watcher.began(job, worker)
-
-    def _serve(self, job: Job) -> tuple[ReadFailed | None, list[int]]:
+    def _serve(self, hand: Hand, job: Job) -> tuple[ReadFailed | None, list[int]]:
         """Read the chunk: what went wrong, and what each request has delivered."""
         flight, came = job.flight, list[int]()
+        start, length = job.chunk
         try:
-            fill(
-                self.files, self._way, self._machine.most_per_read,
-                flight.extents, flight.into, *job.chunk, came.append,
-            )  # fmt: skip
+            fill(hand, self._way, self._machine.most_per_read, flight.extents, flight.into, start, length, came.append)
         except ReadFailed as failure:
             return failure.fresh(), came  # without the frames, which would keep views of a mapping alive
         except BaseException as failure:  # a worker that died would leave its waiters asleep
@@ -169,7 +167,6 @@ class Service:
         self, worker: int, job: Job, error: ReadFailed | None, came: list[int], since: int, now: int
     ) -> None:  # fmt: skip
         flight = job.flight
-        self._tell_time(now)
         self._active -= 1
         self.counts.add(came, now - since)
         flight.in_service -= 1
@@ -183,6 +180,7 @@ class Service:
 
     def _land(self, flight: Flight) -> None:
         flight.over = flight.done = True
+        flight.jobs = ()  # they name the flight: a circle that only the collector would find
         if self.flights.get(flight.key) is flight:
             del self.flights[flight.key]
         if flight.error is None:

@@ -1,6 +1,6 @@
 """Bytes from files into memory, all of them or an error: by `pread`, or out of a mapping, under one contract.
 
-fill(files, ...)  the extents' bytes `start` to `start + length`, into the same place of the view
+fill(hand, ...)  the extents' bytes `start` to `start + length`, into the same place of the view
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 import numpy
 
 from expertcache_reference.reader.errors import ReadFailed, file_ended, refused
-from expertcache_reference.reader.files import Files, Opened
+from expertcache_reference.reader.files import Hand, Opened
 from expertcache_spec.layout.extents import Extent, pieces
 
 Way = Literal["pread", "mmap"]
@@ -22,21 +22,21 @@ Count = Callable[[int], None]
 
 
 def fill(
-    files: Files, way: Way, most: int, extents: Sequence[Extent], view: memoryview, start: int, length: int,
+    hand: Hand, way: Way, most: int, extents: Sequence[Extent], view: memoryview, start: int, length: int,
     count: Count,
 ) -> None:  # fmt: skip
     """Read a run of a record to its end. `most` is the largest request; raises `ReadFailed`."""
     mapped, at = way == "mmap", start
     for piece in _pieces(extents, start, length):
         into = view[at : at + piece.length]
-        opened = _taken(files, piece, mapped)
         try:
-            if mapped:
-                _copy(opened, piece, into, count)
-            else:
-                _read(opened, piece, into, most, count)
-        finally:
-            files.give(opened)
+            opened = hand.take(piece.file, mapped=mapped)
+        except OSError as error:
+            raise refused(piece.file, piece.offset, piece.length, 0, error) from error
+        if mapped:
+            _copy(opened, piece, into, count)
+        else:
+            _read(opened, piece, into, most, count)
         at += piece.length
 
 
@@ -46,13 +46,6 @@ def _pieces(extents: Sequence[Extent], start: int, length: int) -> Iterable[Exte
         file, offset, _ = extents[0]
         return (Extent(file, offset + start, length),)
     return pieces(extents, start, length)
-
-
-def _taken(files: Files, piece: Extent, mapped: bool) -> Opened:
-    try:
-        return files.take(piece.file, mapped=mapped)
-    except OSError as error:
-        raise refused(piece.file, piece.offset, piece.length, 0, error) from error
 
 
 def _read(opened: Opened, piece: Extent, into: memoryview, most: int, count: Count) -> None:
