@@ -11,6 +11,7 @@ from itertools import chain, repeat
 from random import Random
 from typing import Any
 
+import attrs
 import jsonschema
 import pytest
 from hypothesis import given
@@ -61,6 +62,8 @@ def is_legal(case: Case, policy: str, split: int, ahead: int) -> bool:
     assert told.answer == ("unknown" if unsized else "legal"), told
     assert set(told.undecided) == ({"XC-RES-015"} if unsized else set())
     assert told.records == len(found) - 2
+    undeclared = check(attrs.evolve(header, policy=None), numbered(found[1:]))
+    assert undeclared.answer == "unknown", undeclared
     if not ahead:
         steps = [(event, step.hits, sorted(step.victims)) for event, step in zip(run.events, run, strict=True)]
         extracted = [(each.event, each.hits, sorted(each.victims)) for each in decisions(numbered(found[1:]))]
@@ -100,6 +103,20 @@ def test_a_log_with_seeds_pins_prefetches_failures_and_resets_is_legal() -> None
     found = managed()
     assert verdict(found).answer == "legal"
     assert {record["op"] for record in found[1:]} >= {"seed", "pin", "unpin", "prefetch", "fail", "resize", "reset"}
+
+
+@pytest.mark.rule("XC-HIST-005")
+def test_a_miss_that_evicts_two_records_is_followed_without_a_policy() -> None:
+    model = Geometry(2, 3, 2, (1, 2))
+    recorder = Recorder(Residency(model, Budget(bytes=2), make("lru")))
+    for layer, experts in ((0, (0, 1)), (1, (0,))):
+        selection = recorder.select(Event(layer, (experts,)))
+        recorder.load(selection)
+        recorder.finish(selection)
+    recorder.end()
+    found = [encode_header(Header(model, Budget(bytes=2))), *recorder.taken()]
+    assert sum(record.get("op") == "evict" for record in found) == 2
+    assert (verdict(found).answer, verdict(found).rule) == ("unknown", None)
 
 
 @pytest.mark.rule("XC-HIST-012")

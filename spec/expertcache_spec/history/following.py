@@ -70,7 +70,9 @@ class Following(Books):
         block, self.block = self.block, None
         if block is not None:
             if self.script is not None:
-                self.script.victims = deque(block.victims)
+                # By size: then the last is one that has to leave in whatever order the lines name them.
+                leaving = sorted((*block.victims, *block.refused), key=lambda key: self.machine.size(key.layer))
+                self.script.victims = deque(leaving)
                 self.script.refused = {key for key, (how, _) in block.judged.items() if how == "refuse"} | {
                     *block.refused
                 }

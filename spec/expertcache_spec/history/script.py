@@ -18,7 +18,7 @@ class TooFewVictims(Exception):
 
 @attrs.define
 class Script:
-    """The victims and refusals of the transition under way, in the log's order."""
+    """The victims and refusals of the transition under way, the smallest first."""
 
     victims: deque[Key] = attrs.field(factory=deque)
     refused: set[Key] = attrs.field(factory=set)
@@ -41,8 +41,9 @@ class Scripted(Policy):
         """The script's next victim; raises `TooFewVictims` where a miss needs one and the script has none."""
         if incoming in self.script.refused:
             return next((key for key in self.present if key not in held), None)
-        if self.script.victims and self.script.victims[0] in self.present:
-            return self.script.victims[0]
+        for key in self.script.victims:
+            if key in self.present and key not in held:  # some are of other partitions, some about to leave
+                return key
         if incoming is not None:
             raise TooFewVictims
         return None
@@ -54,5 +55,5 @@ class Scripted(Policy):
     def evict(self, key: Key) -> None:
         """The key leaves; if the script said so, that is done."""
         del self.present[key]
-        if self.script.victims and self.script.victims[0] == key:
-            self.script.victims.popleft()
+        if key in self.script.victims:
+            self.script.victims.remove(key)

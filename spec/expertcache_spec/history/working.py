@@ -220,8 +220,6 @@ class Working(Selecting):
         wave = self.tickets.pop(block.record["ticket"])
         del self.waves[wave.selection.ticket]
         gone = {**block.victims, **block.refused}
-        if self.script is not None:
-            self.script.victims.extend(block.refused)
         try:
             ended = self.machine.release(wave.selection.ticket)
         except WrongState as error:
