@@ -93,6 +93,35 @@ def _managed() -> str:
     return json.dumps([encode_header(header), *recorder.taken()])
 
 
+def displacing() -> Log:
+    """The log of prefetches for which records give way, one of them a record that was prefetched for nothing."""
+    found: Log = json.loads(_displacing())
+    return found
+
+
+@cache
+def _displacing() -> str:
+    recorder = Recorder(Residency(MODEL, Budget(slots=4), make("lru")), split=2, page=PAGE)
+    asked = [(0, 1), (0, 1), (0, 1), (1, 4), (0, 2), (4, 0)]
+    guesses = {2: [Key(1, 4)], 4: [Key(1, 5)], 5: [Key(0, 3), Key(0, 4)]}
+    for number, ids in enumerate(asked):
+        selection = recorder.select(Event(number % 2, (ids,), pass_index=number // 2))
+        if number == 3:
+            recorder.say("prefetch", key=[1, 4], state="adopted")
+        recorder.load(selection)
+        for key in guesses.get(number, []):
+            runs = recorder.prefetch(key, selection)
+            if key == Key(0, 4):
+                recorder.say("prefetch", key=[1, 5], state="discarded")
+            recorder.end_reads(runs)
+            recorder.publish(key)
+            recorder.say("prefetch", key=list(key), state="ready")
+        recorder.finish(selection)
+    recorder.end()
+    header = Header(MODEL, Budget(slots=4), policy="lru", name="displacing")
+    return json.dumps([encode_header(header), *recorder.taken()])
+
+
 def _finish(recorder: Recorder, selection: Any, kept: list[Key]) -> None:
     """Work on what has arrived, and release."""
     recorder.compute(selection, kept)

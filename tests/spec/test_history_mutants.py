@@ -9,7 +9,7 @@ import pytest
 
 from expertcache_spec.eviction import POLICIES
 
-from .logs import Log, Mutation, counted, log, managed, moved, place, verdict
+from .logs import Log, Mutation, counted, displacing, log, managed, moved, place, verdict
 
 Spoil = Callable[[Log], object]
 
@@ -178,6 +178,36 @@ MUTATIONS = [
     Mutation("prefetch adopted though nobody asks", "XC-HIST-010",
              lambda found: moved(found, place(found, "prefetch", state="adopted", key=[0, 4]),
                                  place(found, "reset", scope="history")), managed),
+    # ------------------------------------------------------------------ what a prefetch displaces
+    Mutation("guess evicts another than the policy's", POLICIES["lru"].rule,
+             change("evict", key=[1, 0], to={"key": [1, 1]}), displacing),
+    Mutation("guess that takes room which nobody gave", "XC-PREFETCH-008", drop("evict", key=[1, 0]), displacing),
+    Mutation("guess evicts more than it needs", "XC-RES-008",
+             insert({"op": "evict", "key": [1, 1]}, "evict", key=[1, 0], after=True), displacing),
+    Mutation("guess evicts a key of the event that executes", "XC-RES-005",
+             change("evict", key=[1, 0], to={"key": [0, 0]}), displacing),
+    Mutation("guess evicts a record in flight", "XC-RES-005",
+             both(lambda found: moved(found, place(found, "prefetch", key=[0, 3], state="ready"),
+                                      place(found, "prefetch", key=[0, 4], state="ready")),
+                  lambda found: moved(found, place(found, "publish", key=[0, 3]),
+                                      place(found, "prefetch", key=[0, 4], state="ready") - 1),
+                  change("evict", key=[1, 5], to={"key": [0, 3]})), displacing),
+    Mutation("guess evicts for another event than its own", "XC-HIST-003",
+             change("evict", key=[1, 0], to={"ticket": 2}), displacing),
+    Mutation("guess evicts and names no event", "XC-RES-021",
+             lambda found: found[place(found, "prefetch", state="reading")].pop("ticket"), displacing),
+    Mutation("guess into free room evicts", "XC-HIST-003", insert({"op": "evict", "key": [0, 0]}, "prefetch",
+             after=True), managed),
+    Mutation("guess beside an event that is over", "XC-RES-017", change("prefetch", ticket=3, to={"ticket": 2}),
+             displacing),
+    Mutation("guess beside an event that never was", "XC-RES-017", change("prefetch", ticket=3, to={"ticket": 9}),
+             displacing),
+    Mutation("guess evicts when it is there", "XC-HIST-010", change("prefetch", state="ready", to={"ticket": 3}),
+             displacing),
+    Mutation("guess of what is resident evicts", "XC-RES-021", change("prefetch", ticket=3, to={"key": [0, 0]}),
+             displacing),
+    Mutation("guess outside the cache evicts", "XC-PREFETCH-007", header(prefetch="staging"), displacing),
+    Mutation("guess displaced and not discarded", "XC-HIST-011", drop("prefetch", state="discarded"), displacing),
     Mutation("retry that is another event", "XC-TRACE-002", change("select", 1, to={"experts": [[0, 2]]}), managed),
     Mutation("contents reset under a lease", "XC-RES-022",
              insert({"op": "reset", "scope": "contents"}, "release", 1), managed),
@@ -236,7 +266,9 @@ def test_the_witness_is_the_lines_that_the_rule_is_about() -> None:
 @pytest.mark.parametrize("policy", [None, {"name": "belady", "parameters": {}}, {"name": "nobody's", "parameters": {}}])
 def test_room_and_protection_are_judged_without_a_known_policy(policy: object) -> None:
     for name in ("victim leased by its own event", "budget overshot", "evicted without need", "shrink that is ignored",
-                 "trim that does not come", "retain that keeps too much", "miss that fits is kept out"):  # fmt: skip
+                 "trim that does not come", "retain that keeps too much", "miss that fits is kept out",
+                 "guess that takes room which nobody gave", "guess evicts more than it needs",
+                 "guess evicts a key of the event that executes", "guess evicts and names no event"):  # fmt: skip
         mutation = next(each for each in MUTATIONS if each.name == name)
         spoiled = mutation.log()
         spoiled[0]["policy"] = policy

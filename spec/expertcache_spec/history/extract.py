@@ -56,17 +56,17 @@ def decisions(lines: Iterable[Line]) -> Iterator[Decided]:
     """The events of a log in the order of their selection, each when all its waves have been released.
 
     An eviction belongs to the event whose ticket it names, or whose selection, wave or release it follows; those of a
-    resize belong to none. The log is taken at its word: `check` says whether it may be. Raises `InvalidTrace` for a
-    selection that is no event. Memory is bounded by what is open.
+    resize or a prefetch belong to none. The log is taken at its word: `check` says whether it may be. Raises
+    `InvalidTrace` for a selection that is no event. Memory is bounded by what is open.
     """
     order: deque[_Building] = deque()
     tickets: dict[int, _Building] = {}
     current: _Building | None = None
-    released = -1
+    released, guessed = -1, False
     for _, record in lines:
         op, ticket = record["op"], record.get("ticket", -1)
         if op in FOLLOWERS:
-            building = tickets.get(ticket, current)
+            building = None if guessed else tickets.get(ticket, current)
             if building is not None:
                 building.note(record)
             continue
@@ -76,7 +76,7 @@ def decisions(lines: Iterable[Line]) -> Iterator[Decided]:
                 del tickets[released]
         while order and order[0].done:
             yield order.popleft().decided()
-        current, released = None, -1
+        current, released, guessed = None, -1, op == "prefetch"
         if op == "select":
             current = tickets[ticket] = _Building(event_of(record))
             order.append(current)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -175,11 +175,19 @@ class Recorder:
             self.end_reads(self.begin_reads([key]))
             self.publish(key)
 
-    def prefetch(self, key: Key) -> list[Record]:
-        """Begin a speculative read into a free slot; its runs, none where there is no room or no need."""
+    def prefetch(
+        self, key: Key, executing: Selection | None = None, may_go: Callable[[Key], bool] = lambda key: True
+    ) -> list[Record]:  # fmt: skip
+        """Begin a speculative read into a slot; its runs, none where there is no room or no need.
+
+        executing: the open event beside whose keys records give way, if all that are needed `may_go`; None: none do.
+        """
+        victims = () if executing is None else self.machine.vacate(key, executing.event, may_go)
         if self.machine.prefetch(key) != "started":
             return []
-        self.say("prefetch", key=list(key), state="reading")
+        beside = {"ticket": executing.ticket} if executing is not None and victims else {}
+        self.say("prefetch", key=list(key), state="reading", **beside)
+        self.evicted(victims)
         return self.begin_reads([key])
 
     def resize(self, budget: Budget) -> None:

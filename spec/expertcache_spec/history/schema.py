@@ -123,7 +123,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         ),
         "bypass": Operation("the key was absent and found no room: it is read for this event and not kept", _OF),
         "evict": Operation(
-            "a resident record leaves; `ticket` is the event that needed the room", {"key": KEY}, _TICKET
+            "a resident record leaves; `ticket` is the event that needed the room, or that executed meanwhile",
+            {"key": KEY},
+            _TICKET,
         ),
         "refuse": Operation("a record that the event had loaded is not kept after all (room `retain`)", _OF),
         "read_start": Operation(
@@ -145,7 +147,12 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "combine": Operation("the results are summed, in this order", {**_TICKET, "keys": KEYS}),
         "release": Operation("the work of the event has executed: its lease ends", _TICKET),
         "abandon": Operation("the event is given up: its lease ends, neither work nor waves of it follow", _TICKET),
-        "prefetch": Operation("a speculative read enters a state", {"key": KEY, "state": _one_of(*STATES)}),
+        "prefetch": Operation(
+            "a speculative read enters a state; `ticket`, where it begins to read, is the event that executes and "
+            "beside whose keys records gave way: their evictions follow, and without it there are none",
+            {"key": KEY, "state": _one_of(*STATES)},
+            _TICKET,
+        ),
         "seed": Operation(
             "a profile's key is installed, or not", {"key": KEY, "priority": COUNT, "how": _one_of(*HOW_SEEDED)}
         ),

@@ -8,6 +8,7 @@ import attrs
 
 from expertcache_spec.history.books import Coverage
 from expertcache_spec.history.following import Block, Record
+from expertcache_spec.history.script import TooFewVictims
 from expertcache_spec.history.verdict import Offence
 from expertcache_spec.history.working import Working
 from expertcache_spec.model import Key
@@ -35,7 +36,9 @@ class Speculating(Working):
         if state == "queued" and self.is_resident(key):
             known = self.published.get(key, 0)
             raise Offence("XC-HIST-010", line, f"a prefetch of {key} is queued, which is resident", known)
-        if self.header.prefetch == "staging":
+        if "ticket" in record:
+            self._displaces(record, line)
+        elif self.header.prefetch == "staging":
             self._staged(key, state, line)
         else:
             self._in_slot(key, before, state, line)
@@ -46,10 +49,7 @@ class Speculating(Working):
 
     def _in_slot(self, key: Key, before: str, state: str, line: int) -> None:
         if state == "reading":
-            outcome = self.machine.prefetch(key)
-            if outcome != "started":
-                raise Offence("XC-RES-021", line, f"a prefetch of {key} reads; it had to be {outcome}")
-            self.flights[key] = Coverage(line)
+            self._begins(key, line)
         there, flying = self.is_resident(key), key in self.machine.flights
         unused = before == "queued" or not there  # what has not been read is given up at any time
         fits = {"ready": there, "adopted": there, "late": flying, "discarded": unused, "failed": not flying}
@@ -61,6 +61,31 @@ class Speculating(Working):
         )
         if unasked:
             raise Offence("XC-HIST-010", line, f"a prefetch is {state}, and no event has asked for {key}", since)
+
+    def _begins(self, key: Key, line: int) -> None:
+        outcome = self.machine.prefetch(key)
+        if outcome != "started":
+            raise Offence("XC-RES-021", line, f"a prefetch of {key} reads; it had to be {outcome}")
+        self.flights[key] = Coverage(line)
+
+    def _displaces(self, record: Record, line: int) -> None:
+        """A read into a slot begins where records have given way to it; the lines that follow say which."""
+        if self.header.prefetch == "staging":
+            raise Offence("XC-PREFETCH-007", line, "a prefetch outside the cache names an event beside which it evicts")
+        if record["state"] != "reading":
+            raise Offence("XC-HIST-010", line, f"a prefetch is {record['state']}, and evicts when it begins to read")
+        keys = self.open(record, line).selection.event.keys
+        self.block = Block(record, line, "XC-PREFETCH-008", self._displaced, keys)
+
+    def _displaced(self, block: Block) -> None:
+        """All that the record needs has left, and nothing besides (XC-PREFETCH-008)."""
+        key, event = Key(*block.record["key"]), self.tickets[block.record["ticket"]].selection.event
+        try:
+            victims = self.machine.vacate(key, event, lambda victim: True)
+        except TooFewVictims:
+            raise Offence(block.missing, block.line, f"less has left than a prefetch of {key} needs") from None
+        self._begins(key, block.line)
+        self._compare_victims(block, victims)
 
     def _staged(self, key: Key, state: str, line: int) -> None:
         """Outside the cache: no residency changes; a demand that finds the bytes takes them over."""

@@ -104,10 +104,7 @@ class Residency(Reading):
 
     def prefetch(self, key: Key) -> PrefetchOutcome:
         """Start a speculative read into free room; it never evicts (XC-RES-021). The caller completes or fails it."""
-        _check_key(key, "prefetch")
-        if key.layer not in self.geometry.routed or not 0 <= key.expert < self.geometry.experts:
-            raise InvalidModel(f"{key} is no key of the model", where="prefetch", cure="predict experts that exist")
-        part = self.part_of(key.layer)
+        part = self._guessed_part(key)
         if part.has(key):
             self.counters.prefetch_duplicate += 1
             return "resident" if key in part.resident else "in-flight"
@@ -122,9 +119,9 @@ class Residency(Reading):
         """Make room for a prefetch of `key`: evict the policy's victims, if each of them `may_go` (XC-PREFETCH-008).
 
         Nothing leaves when one of them may not, or when there is room or the key is there already. What is held stays,
-        and so do the keys of `event`, which is executing: the evictions are booked to it.
+        and so do the keys of `event`, which is executing: the evictions are booked to it. Raises as `prefetch`.
         """
-        part, size = self.part_of(key.layer), self.size(key.layer)
+        part, size = self._guessed_part(key), self.size(key.layer)
         if part.has(key) or not part.holds_alone(1, size):
             return ()
         going: list[Key] = []
@@ -142,6 +139,12 @@ class Residency(Reading):
             self.ledger.evicted(victim, event)
         self.recent = (part,)
         return tuple(going)
+
+    def _guessed_part(self, key: Key) -> Partition:
+        _check_key(key, "prefetch")
+        if key.layer not in self.geometry.routed or not 0 <= key.expert < self.geometry.experts:
+            raise InvalidModel(f"{key} is no key of the model", where="prefetch", cure="predict experts that exist")
+        return self.part_of(key.layer)
 
     def _install(self, key: Key, origin: Origin) -> bool:
         part, size = self.part_of(key.layer), self.size(key.layer)
