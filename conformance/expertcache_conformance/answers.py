@@ -38,6 +38,7 @@ OF_OPERATION = {
     "release": ("victims", "refused"),
     "resize": ("victims",),
     "seed": ("installed",),
+    "displace": ("victims",),
 }
 """Operation to the key fields of its answer; everything else in an answer is ignored."""
 
@@ -123,7 +124,7 @@ class Oracle:
 
     def check_outstanding(self, operation: Operation) -> None:
         """Raise `KeyError` when the operation names an event that is not outstanding."""
-        if operation.op in ("release", "resume", "read") and operation.label not in self.selections:
+        if operation.op in ("release", "resume", "read", "displace") and operation.label not in self.selections:
             raise KeyError(operation.label)
         if operation.op == "read" and operation.key not in self.computable(operation.label):
             raise KeyError(operation.label)
@@ -151,6 +152,9 @@ class Oracle:
             return Answer(content=self.config.content(key, machine.fingerprint))
         if op == "prefetch" and key is not None:
             return Answer(outcome=machine.prefetch(key))
+        if op == "displace" and key is not None and operation.label is not None:
+            gone = machine.vacate(key, self.selections[operation.label].event, lambda victim: True)
+            return Answer(victims=frozenset(gone), outcome=machine.prefetch(key))
         if op == "prefetch_counts":
             return Answer(prefetches=tuple(getattr(machine.counters, f"prefetch_{name}") for name in PREFETCH_COUNTS))
         if op == "seed" and operation.keys is not None:

@@ -53,7 +53,7 @@ def life(program: Program, key: Key) -> Life:
 
 
 def _starts(operation: Operation, answer: Answer, key: Key) -> bool:
-    return operation.op == "prefetch" and operation.key == key and answer.outcome == "started"
+    return operation.op in ("prefetch", "displace") and operation.key == key and answer.outcome == "started"
 
 
 def broken(program: Program, wanted: Sequence[Key], found: Sequence[Key]) -> str | None:

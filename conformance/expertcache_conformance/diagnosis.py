@@ -29,6 +29,7 @@ OF_OPERATION = {
     "seed": "XC-RES-020",
     "prefetch": "XC-RES-021",
     "prefetch_counts": "XC-METRIC-004",
+    "displace": "XC-PREFETCH-008",
     "read": "XC-BYTES-001",
     "resize": "XC-RES-011",
     "reset": "XC-RES-022",
@@ -164,7 +165,7 @@ def _why_present(case: Case, key: Key) -> str:
 
 
 def _prefetched(case: Case, key: Key) -> bool:
-    return any(o.op == "prefetch" and o.key == key for o in case.program.operations)
+    return any(o.op in ("prefetch", "displace") and o.key == key for o in case.program.operations)
 
 
 def _protected(case: Case) -> Verdict | None:
@@ -195,6 +196,8 @@ def _room(case: Case) -> Verdict | None:
     machine = case.before
     if case.operation.op == "resize":
         return Verdict("XC-RES-011", "a resize evicts down to the new budget in victim order, at once, and no further")
+    if case.operation.op == "displace" and len(got.victims) != len(expected.victims):
+        return Verdict("XC-PREFETCH-008", "a prefetch displaces all that its record needs, and nothing else")
     if case.operation.op in ("complete", "release", "fail") and len(got.victims) != len(expected.victims):
         room = {"trim": "XC-RES-025", "retain": "XC-RES-026"}.get(case.settings.room, "XC-RES-011")
         return Verdict(room, "room is made for what exceeds the budget, and for nothing else")

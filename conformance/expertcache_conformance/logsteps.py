@@ -141,7 +141,9 @@ def _operation(record: dict[str, Any], labels: dict[int, int], seeds: set[Key]) 
         seeds |= {key} if record["how"] == "read" else set()
         return Operation(op, keys=(key,))
     if op == "prefetch":
-        return Operation(op, key=key) if record["state"] == "reading" else None
+        label = labels.get(record["ticket"], -1) if "ticket" in record else None
+        found = Operation(op if label is None else "displace", label=label, key=key)
+        return found if record["state"] == "reading" else None
     if op in ("pin", "unpin"):
         return Operation(op, key=key)
     if op == "resize":

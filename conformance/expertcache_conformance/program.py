@@ -3,7 +3,8 @@
 A program is a configuration and a list of operations. `step` serves one event whole (on a sequential cache, one
 access); `select`, `complete`, `fail`, `release` and `resume` take it apart; the rest are the machine's other
 transitions. `read` looks at what an event computes with. Operations name an outstanding event by the label that its
-`select` carries.
+`select` carries. `displace` is a prefetch beside such an event, for which others give way; logs have it, caches are not
+asked it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from expertcache_conformance.rundown import Case, Rundown, examine
 from expertcache_spec.errors import ExpertCacheError
 from expertcache_spec.eviction import POLICIES
 
-from ..spec.logs import Log, Mutation, counted, log, managed
+from ..spec.logs import Log, Mutation, counted, displacing, log, managed
 from ..spec.test_history_mutants import MUTATIONS
 from .suite import report, suite
 
@@ -95,6 +95,23 @@ def test_a_log_of_fifo_sold_as_lru_is_told_line_rule_and_step(tmp_path: Path) ->
 def test_an_offline_policy_is_compared_with_what_the_log_itself_knows(tmp_path: Path) -> None:
     assert not run(tmp_path, log("belady")).not_judged
     assert set(run(tmp_path, sold_as("belady", "lru")).broken) == {"XC-EVICT-050"}
+
+
+@pytest.mark.rule("XC-PREFETCH-008")
+def test_what_prefetches_displace_is_judged_and_compared_step_by_step(tmp_path: Path) -> None:
+    found = run(tmp_path, displacing())
+    assert not found.broken
+    assert {LEGAL, STEPS} <= set(found.passed)
+    records = displacing()
+    records[0]["policy"] = {"name": "belady", "parameters": {}}  # which no checker follows: the steps alone tell
+    assert offence(load(written(tmp_path, records), tmp_path).target) is None
+    broken = run(tmp_path, records).broken
+    assert set(broken) == {"XC-EVICT-050"}
+    assert "displace #6 (0,4)" in broken["XC-EVICT-050"].text()
+    records[0]["policy"] = None
+    gone = next(n for n, record in enumerate(records) if record.get("op") == "prefetch") + 1
+    records.insert(gone + 1, {**records[gone], "key": [1, 1]})
+    assert set(run(tmp_path, counted(records)).broken) == {"XC-RES-008"}
 
 
 def test_a_log_with_all_else_that_a_cache_can_do_is_legal(tmp_path: Path) -> None:
