@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,29 @@ def test_what_is_read_into_free_room_is_legal_in_the_log(tmp_path: Path) -> None
     assert any(record["op"] == "prefetch" and record["state"] == "adopted" for _, record in told)
 
 
+@pytest.mark.rule("XC-PREFETCH-008", "XC-HIST-010")
+@pytest.mark.parametrize("displace", ["any", "stale"])
+def test_what_gives_way_to_a_guess_is_in_the_log_which_check_finds_legal(tmp_path: Path, displace: str) -> None:
+    path = tmp_path / "log.jsonl"
+    ran = run_json("run", *FEW, "--log", path, "--prefetch", f"gate-top-k:home=slot:displace={displace}")
+    counts = ran["prefetch"]["counts"]
+    told = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    begun = [record for record in told if record.get("op") == "prefetch" and record["state"] == "reading"]
+    assert sum("ticket" in record for record in begun) == counts["evicted"] > 0  # all records have one size
+    checked = run("check", path)
+    assert checked.code == 0, checked.out
+    assert "legal" in checked.out
+    guess = next(n for n, record in enumerate(told) if record.get("op") == "prefetch" and "ticket" in record)
+    del told[guess]["ticket"]
+    path.write_text("".join(json.dumps(record) + "\n" for record in told), encoding="utf-8")
+    checked = run("check", path)
+    assert checked.code == 1
+    assert f"line {guess + 1} breaks XC-RES-021" in checked.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("gate-top-k:home=slot:displace=any", "no words"),
         ("oracle:home=slot", "to come"),
         ("gate-top-k:slots=4", "home=slot"),
         ("gate-top-k:home=slot:latency=2", "latency 2"),

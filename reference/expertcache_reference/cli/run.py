@@ -92,7 +92,7 @@ def run(
     )  # fmt: skip
     spelled, guesses = options.policy(policy, None), axes.prefetch(prefetch)
     if guesses is not None:
-        check(guesses, logged=log is not None)
+        check(guesses)
     look = 0 if guesses is None else guesses.lookahead
     with loaded(compute, store, look) as model, _logged(log, force) as sink:
 

@@ -14,7 +14,7 @@ import attrs
 from expertcache_reference.runtime.runtime import Runtime
 from expertcache_reference.runtime.work import Work
 from expertcache_spec.admission import Ages
-from expertcache_spec.errors import NeedsFuture, UnknownName, WrongState
+from expertcache_spec.errors import NeedsFuture, UnknownName
 from expertcache_spec.model import Key
 from expertcache_spec.prefetch import Predictor, Prefetch, PrefetchCounts, predictor
 from expertcache_spec.prefetch.predictors import Target, ahead, target_of
@@ -26,8 +26,8 @@ MODELLED = ("latency", "width")
 """Settings of the replay's time."""
 
 
-def check(prefetch: Prefetch, *, logged: bool = False, future: Sequence[Event] = ()) -> None:
-    """Raise unless a runtime can do it: `UnknownName`, `NeedsFuture`, `WrongState` for what a log has no words for."""
+def check(prefetch: Prefetch, *, future: Sequence[Event] = ()) -> None:
+    """Raise unless a runtime can do it: `UnknownName`, `NeedsFuture`."""
     defaults = Prefetch(prefetch.predictor, prefetch.parameters, home="slot")
     if prefetch.home != "slot" or not prefetch.stamps:
         raise UnknownName(
@@ -41,11 +41,6 @@ def check(prefetch: Prefetch, *, logged: bool = False, future: Sequence[Event] =
                 where="prefetch",
                 cure="leave it out: here reads take their own time",
             )
-    if logged and prefetch.displace != "nothing":
-        raise WrongState(
-            f"displace {prefetch.displace} beside a log, which has no words for it", where="prefetch",
-            cure="displace=nothing, or no log",
-        )  # fmt: skip
     if predictor(prefetch.predictor).offline and not future:
         raise NeedsFuture(f"{prefetch.predictor} guesses from what is to come", where="prefetch", cure="another one")
 
@@ -69,7 +64,7 @@ class Ahead:
 
     def __attrs_post_init__(self) -> None:
         asked, runtime = self.prefetch, self.runtime
-        check(asked, logged=runtime.speculation.is_logged, future=self.future)
+        check(asked, future=self.future)
         self.predictor = build(asked.predictor, asked.parameters, runtime.speculation.geometry, self.future)
         runtime.seed(asked.profile)
         runtime.settle()
@@ -95,7 +90,7 @@ class Ahead:
             self.ages.asked(event)
             self._judge(event, work.wave.selection)
             self.predictor.learn(event)
-            self._predict(event)
+            self._predict(event, work.wave.ticket)
         except BaseException:
             work.release()
             raise
@@ -139,21 +134,21 @@ class Ahead:
 
     # ------------------------------------------------------------------------------------------ guesses
 
-    def _predict(self, event: Event) -> None:
+    def _predict(self, event: Event, ticket: int) -> None:
         room = self.prefetch.queue - self.runtime.speculation.under_way()
         for distance in range(1, self.prefetch.lookahead + 1):
             target = ahead(self.runtime.speculation.geometry, event, distance)
             if target.pass_index != event.pass_index and not self.prefetch.wrap:
                 return
             for expert in self.predictor.predict(event, target, distance) or ():
-                room -= self._submit(Key(target.layer, expert), target, event, may_read=room > 0)
+                room -= self._submit(Key(target.layer, expert), target, ticket, may_read=room > 0)
 
-    def _submit(self, key: Key, target: Target, event: Event, *, may_read: bool) -> bool:
+    def _submit(self, key: Key, target: Target, ticket: int, *, may_read: bool) -> bool:
         """Have one guess read; whether its read was queued."""
         counts = self._counts
         counts.predictions += 1
         self.expected.setdefault(target, set()).add(key)
-        outcome = self._asked(key, event) if may_read else "refused"
+        outcome = self._asked(key, ticket) if may_read else "refused"
         if outcome == "started":
             if key in self.tickets:
                 self._end(key, "wasted")  # what an earlier guess had brought has left since
@@ -170,10 +165,10 @@ class Ahead:
                 self.tickets[key].add(target)
         return outcome == "started"
 
-    def _asked(self, key: Key, event: Event) -> str:
+    def _asked(self, key: Key, ticket: int) -> str:
         if self.prefetch.displace == "nothing":
             return self.runtime.speculation.prefetch(key)
-        outcome, gone = self.runtime.speculation.displace(key, event, self._may_go)
+        outcome, gone = self.runtime.speculation.displace(key, ticket, self._may_go)
         self._counts.evicted += len(gone)
         return outcome
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -11,7 +11,7 @@ from expertcache_reference.reader import Files
 from expertcache_reference.runtime.core import Core
 from expertcache_reference.runtime.opening import Source, limit_of
 from expertcache_reference.runtime.records import Records
-from expertcache_spec.errors import InvalidModel
+from expertcache_spec.errors import InvalidModel, WrongState
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency import Seeded
 from expertcache_spec.residency.machine import PrefetchOutcome
@@ -30,14 +30,30 @@ class Contents:
 
     def prefetch(self, key: Key) -> PrefetchOutcome:
         """As `Residency.prefetch`; a read that has started is queued."""
+        self._core.check_open("prefetch")
+        return self._prefetch(key)
+
+    def _prefetch(self, key: Key, victims: Sequence[Key] = (), **ticket: int) -> PrefetchOutcome:
         core = self._core
-        core.check_open("prefetch")
         outcome = core.residency.prefetch(key)
         if outcome == "started":
             if core.journal is not None:
-                core.journal.prefetching(key)
+                core.journal.prefetching(key, victims, **ticket)
+            core.leave(victims)
             core.begin([key])
         return outcome
+
+    def displace(
+        self, key: Key, ticket: int, may_go: Callable[[Key], bool]
+    ) -> tuple[PrefetchOutcome, tuple[Key, ...]]:  # fmt: skip
+        """As `prefetch`, after `Residency.vacate` beside the event of the ticket; raises `WrongState` if it is over."""
+        core = self._core
+        core.check_open("displace")
+        lease = core.residency.leases.get(ticket)
+        if lease is None:
+            raise WrongState("no event executes", where=f"ticket {ticket}", cure="guess before its release")
+        victims = core.residency.vacate(key, lease.selection.event, may_go)
+        return self._prefetch(key, victims, **({"ticket": ticket} if victims else {})), victims
 
     def seed(self, keys: Sequence[Key], priorities: Sequence[int]) -> Seeded:
         """As `Residency.seed`, key by key; nothing is installed if the list is no list of keys."""

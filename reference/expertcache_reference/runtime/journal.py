@@ -74,8 +74,8 @@ class Journal:
     def _among(self, keys: Iterable[Key], state: str) -> list[Key]:
         return [key for key in keys if self._states.get(key) == state] if self._states else []
 
-    def _enter(self, key: Key, state: str) -> None:
-        self.say("prefetch", key=list(key), state=state)
+    def _enter(self, key: Key, state: str, **ticket: int) -> None:
+        self.say("prefetch", key=list(key), state=state, **ticket)
         if state in ("adopted", "discarded", "failed"):
             del self._states[key]
         else:
@@ -143,9 +143,10 @@ class Journal:
 
     # ------------------------------------------------------------------------------------------ the rest
 
-    def prefetching(self, key: Key) -> None:
-        """A speculative read has its room and is queued."""
-        self._enter(key, "reading")
+    def prefetching(self, key: Key, victims: Sequence[Key] = (), **ticket: int) -> None:
+        """A speculative read has its room and is queued; victims: who gave way, beside the event of the ticket."""
+        self._enter(key, "reading", **ticket)
+        self.evicted(victims)
 
     def cleared(self) -> None:
         """Contents are gone, and with them what prefetches had brought."""

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from expertcache_reference.runtime.contents import Contents
 from expertcache_reference.runtime.core import Core
-from expertcache_spec.errors import WrongState
 from expertcache_spec.model import Geometry, Key
 from expertcache_spec.residency.machine import PrefetchOutcome
-from expertcache_spec.trace import Event
 
 
 class Speculation:
@@ -22,11 +20,6 @@ class Speculation:
     def geometry(self) -> Geometry:
         """Of the model."""
         return self._core.residency.geometry
-
-    @property
-    def is_logged(self) -> bool:
-        """Whether the runtime writes a log."""
-        return self._core.journal is not None
 
     def size(self, key: Key) -> int:
         """Bytes of a record."""
@@ -48,22 +41,14 @@ class Speculation:
             return self._contents.prefetch(key)
 
     def displace(
-        self, key: Key, event: Event, may_go: Callable[[Key], bool]
+        self, key: Key, ticket: int, may_go: Callable[[Key], bool]
     ) -> tuple[PrefetchOutcome, tuple[Key, ...]]:  # fmt: skip
         """As `prefetch`, after the policy's victims gave way where each `may_go`; what was done, and who left.
 
-        event: the one that executes, whose keys stay. Raises `WrongState` where there is a log, which cannot say it.
+        ticket: of the event that executes, whose keys stay. Raises `WrongState` where it has been released.
         """
-        core = self._core
-        with core.lock:
-            core.check_open("displace")
-            if core.journal is not None:
-                raise WrongState(
-                    "the log has no words for what a prefetch displaces", where="displace", cure="prefetch, or no log"
-                )
-            victims = core.residency.vacate(key, event, may_go)
-            core.leave(victims)
-            return self._contents.prefetch(key), victims
+        with self._core.lock:
+            return self._contents.displace(key, ticket, may_go)
 
     def give_up(self, key: Key) -> bool:
         """End a read that no worker has begun and nobody waits for, as one that failed; whether there was one."""
