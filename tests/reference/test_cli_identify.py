@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.spec.logs import displacing
 from tests.spec.strategies import random_trace
 
 from expertcache_spec.history.writing import log_of
@@ -69,6 +70,18 @@ def logged(path: Path, **header: object) -> Path:
     lines = ({**next(records), **header}, *records)
     path.write_text("".join(json.dumps(record) + "\n" for record in lines))
     return path
+
+
+@pytest.mark.rule("XC-PREFETCH-008")
+def test_what_no_candidate_replays_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "guesses.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in displacing()))
+    ran = run("identify", path, "--policies", "lru")
+    assert "lines of prefetch, which no candidate replays" in " ".join(ran.err.split())
+    assert ran.code == 1
+    assert "differs at event 3: hits {}, not {(1,4)}" in ran.out  # which a guess had brought
+    plain = run("identify", logged(tmp_path / "plain.jsonl"), "--policies", "fifo")
+    assert "no candidate replays" not in plain.err
 
 
 def test_a_log_of_a_policy_of_ones_own_is_tried_without_its_claim_and_says_how_to_name_it(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from expertcache_spec.eviction import POLICIES
 from expertcache_spec.eviction.spelling import Spelled, spell
 from expertcache_spec.history import InvalidLog, read_log
 from expertcache_spec.history.extract import decisions
+from expertcache_spec.history.reading import Line
 from expertcache_spec.identify import Candidate, Finding, Observed, identify, observed
 from expertcache_spec.identify import explain as explained
 from expertcache_spec.model import Budget, Geometry
@@ -24,6 +25,8 @@ from expertcache_spec.residency import SETTINGS
 
 _SHOWN = 10
 """Findings that are printed beside the explanations."""
+_BESIDE = ("pin", "prefetch", "rebind", "reset", "resize", "seed")
+"""Lines of a log that change what is resident, or may be evicted, beside the events."""
 
 
 def identify_command(
@@ -82,10 +85,14 @@ def _of_log(
     try:
         with pieces_of(Path(source)) as (raw, total), tracked(raw, total, f"reading {options.shown(source)}") as pieces:
             header, lines = read_log(pieces, source)
-            log = [Observed(d.event, frozenset(d.hits), frozenset(d.victims)) for d in decisions(lines)]
+            seen: set[str] = set()
+            log = [Observed(d.event, frozenset(d.hits), frozenset(d.victims)) for d in decisions(_noted(lines, seen))]
     except InvalidLog as error:
         complain(error)
         raise typer.Exit(BAD_TRACE) from None
+    beside = [op for op in _BESIDE if op in seen]
+    if beside:
+        warn([f"the log has lines of {', '.join(beside)}, which no candidate replays: `expertcache check` judges them"])
     limit = header.budget if slots is None and budget is None else options.budget(slots, budget)[0]
     declared = {name: getattr(header.settings, name) for name in SETTINGS if name not in ("touch", "repeats")}
     if sold_as is None and header.policy in POLICIES:
@@ -94,6 +101,12 @@ def _of_log(
         warn([f"the log declares policy {header.policy!r}, which is none of the specification: name its card, "
               "--sold-as module:CARD, to have it tried"])  # fmt: skip
     return header.geometry, limit, log, {**declared, **fixed}, sold_as
+
+
+def _noted(lines: Iterator[Line], seen: set[str]) -> Iterator[Line]:
+    for line, record in lines:
+        seen.add(record["op"])
+        yield line, record
 
 
 def _bound(spelled: Spelled) -> Any:
