@@ -233,8 +233,8 @@ MINIATURES: dict[str, Miniature] = {
     ),
     "a release is lost": Miniature(("XC-HIST-011",), [_patched(Work, "release", _lost_release)], "colibri#316"),
     "a leased record is evicted": Miniature(
-        ("XC-RES-005", "XC-RES-024", "XC-HIST-005", "XC-RES-010"), [_patched(Partition, "hold", _leased_evicted)],
-        "vllm#50562",
+        ("XC-RES-005", "XC-RES-024", "XC-HIST-005", "XC-RES-010"),
+        [_patched(Partition, name, _leased_evicted) for name in ("hold", "unhold")], "vllm#50562",
     ),
     "a record is published before its last chunk": Miniature(
         ("XC-RES-015",), [_patched(Service, "_hand_in", _published_early)], "bvi#3"
