@@ -55,6 +55,7 @@ autodoc_default_options = {"members": True}
 default_role = "code"
 python_use_unqualified_type_names = True
 add_module_names = False
+toc_object_entries = False  # pages stand in the list beside every page, not members: it is made anew for each
 
 html_theme = "furo"
 html_title = f"expertcache {SPEC_VERSION}"

@@ -10,9 +10,14 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from sphinx import addnodes
 
 if TYPE_CHECKING:
+    from docutils import nodes
     from sphinx.application import Sphinx
+
+LONGEST_VALUE = 160
+"""Characters of a constant's value beside its name."""
 
 
 def language(block: list[str]) -> str:
@@ -65,7 +70,16 @@ def shield(app: Sphinx, what: str, name: str, obj: object, options: object, line
         lines[:0] = ["..", ""]
 
 
+def shorten(app: Sphinx, doctree: nodes.document) -> None:
+    """Take away values that nobody can read: those of whole tables, which say where objects lie in memory."""
+    for said in list(doctree.findall(addnodes.desc_annotation)):
+        text = said.astext().lstrip()
+        if text.startswith("=") and (len(text) > LONGEST_VALUE or " at 0x" in text):
+            said.parent.remove(said)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", shield, priority=400)
     app.connect("autodoc-process-docstring", structure)
+    app.connect("doctree-read", shorten)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

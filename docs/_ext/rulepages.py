@@ -131,17 +131,11 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 class RuleTree(SphinxDirective):
-    """`rule-tree [CHAPTER]`: the hidden table of contents of the chapter pages, or of a chapter's rules."""
-
-    optional_arguments = 1
+    """`rule-tree`: the hidden table of contents of the chapters of rules."""
 
     def run(self) -> list[Node]:
         rules = ruledomain.registry(self.config).values()
-        if self.arguments:
-            names = [rule.id for rule in rules if rule.chapter == self.arguments[0]]
-        else:
-            names = list(dict.fromkeys(rule.chapter for rule in rules))
-        pages = [f"{FOLDER}/{name}" for name in names]
+        pages = [f"{FOLDER}/{chapter}" for chapter in dict.fromkeys(rule.chapter for rule in rules)]
         return [
             addnodes.toctree(
                 parent=self.env.docname, entries=[(None, page) for page in pages], includefiles=pages,
@@ -157,8 +151,9 @@ def write_sources(app: Sphinx, config: Config) -> None:
     pages: dict[str, str] = {}
     for rule in ruledomain.registry(config).values():
         title = titles.get(rule.chapter) or rule.chapter
-        pages[rule.chapter] = _source(title, f"rule-table:: {rule.chapter}", f"rule-tree:: {rule.chapter}")
-        pages[rule.id] = _source(rule.id, f"rule-page:: {rule.id}")
+        pages[rule.chapter] = _source(title, f"rule-table:: {rule.chapter}")
+        # Outside the table of contents, which stands beside every page: 300 ids there help nobody, and cost minutes.
+        pages[rule.id] = ":orphan:\n\n" + _source(rule.id, f"rule-page:: {rule.id}")
     folder = Path(app.srcdir, FOLDER)
     folder.mkdir(exist_ok=True)
     for path in folder.glob("*.rst"):
