@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy
 import pytest
 
-from expertcache_reference.system.linux import BACKGROUND_NICE, LinuxFile, LinuxMachine
+from expertcache_reference.system.linux import BACKGROUND_NICE, HUGE_PAGE, LinuxFile, LinuxMachine
 
 if not sys.platform.startswith("linux"):
     pytest.skip("asks a Linux kernel", allow_module_level=True)
@@ -177,3 +179,40 @@ def test_advice_about_no_bytes_is_not_about_the_rest_of_the_file(machine: LinuxM
     assert file.advise(0, 0, "dont-need")
     assert mapping.resident(0, SIZE) == SIZE
     mapping.close()
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="a kernel without huge pages")
+def test_large_memory_is_advised_to_lie_in_huge_pages(machine: LinuxMachine) -> None:
+    views = [machine.memory(size) for size in (HUGE_PAGE // 2, 4 * HUGE_PAGE)]
+    assert ["hg" in _flags_at(address(view)) for view in views] == [False, True]
+
+
+@pytest.mark.parametrize("error", [errno.EINVAL, errno.ENOMEM])
+def test_without_huge_pages_there_is_memory_all_the_same(
+    machine: LinuxMachine, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    class Refusing(mmap.mmap):
+        def madvise(self, *_: int) -> None:
+            raise OSError(error, "told not to")
+
+    monkeypatch.setattr(mmap, "mmap", Refusing)
+    view = machine.memory(HUGE_PAGE)
+    view[-1] = 7
+    assert len(view) == HUGE_PAGE
+
+
+def address(view: memoryview) -> int:
+    return int(numpy.frombuffer(view, numpy.uint8).ctypes.data)
+
+
+def _flags_at(address: int) -> list[str]:
+    """VmFlags of the mapping that begins there or spans it (proc_pid_smaps(5))."""
+    within = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        head = line.split()[0]
+        if "-" in head and not head.endswith(":"):
+            begin, end = (int(part, 16) for part in head.split("-"))
+            within = begin <= address < end
+        elif within and head == "VmFlags:":
+            return line.split()[1:]
+    raise AssertionError(f"nothing is mapped at {address:x}")

@@ -19,8 +19,8 @@ from rich.table import Table
 from tests.benchmarks.runtime import costs, overlap, reading
 from tests.benchmarks.runtime.reading import Spent, Warm
 
-SHAPES = ((332, 4, 2), (332, 4, 8), (64, 2, 2))
-"""Pages of a record, chunks, threads: a Q3 record of the field report, and one of a small model."""
+SHAPES = ((608, 4, 2), (332, 4, 2), (332, 4, 8), (64, 2, 2))
+"""Pages of a record, chunks, threads: the records of ds4 at Q2 and at a Q3 of 5.2 MiB, and one of a small model."""
 GRID = tuple(product((64, 332), (1, 4, 8), (2, 4, 8)))
 OF_LOOP, MICROSECONDS, EFFICIENCY = 0.95, 20, 0.9
 """Floors and the ceiling."""
@@ -37,6 +37,7 @@ def throughput(folder: Path, turns: int, shapes: Sequence[tuple[int, int, int]])
         warm.write()
         contenders: dict[str, Callable[[], Spent | None]] = {
             "C loop": lambda warm=warm: None if loop is None else reading.by_loop(loop, warm),
+            "same, huge pages": lambda warm=warm: None if loop is None else reading.by_loop(loop, warm, huge=True),
             "fio": lambda warm=warm: reading.by_fio(warm),
             "reader": lambda warm=warm: reading.by_reader(warm),
             "runtime": lambda warm=warm: reading.by_runtime(warm),

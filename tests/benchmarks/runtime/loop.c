@@ -1,5 +1,5 @@
 /* A plain pread loop: threads take chunks from a counter and read each whole, into a ring of record buffers.
-   loop FILE THREADS RECORDS RECORD_BYTES CHUNKS SLOTS PAGE ROUNDS -> seconds by the clock, and of all cores */
+   loop FILE THREADS RECORDS RECORD_BYTES CHUNKS SLOTS PAGE ROUNDS HUGE -> seconds by the clock, and of all cores */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -36,13 +36,16 @@ static void *work(void *unused) {
 }
 
 int main(int count, char **words) {
-    if (count != 9) return 2;
+    if (count != 10) return 2;
     long threads = atol(words[2]);
     records = atol(words[3]); size = atol(words[4]); chunks = atol(words[5]); slots = atol(words[6]);
     page = atol(words[7]); rounds = atol(words[8]);
     file = open(words[1], O_RDONLY);
     memory = mmap(NULL, slots * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (file < 0 || memory == MAP_FAILED) { perror("open"); return 1; }
+#ifdef MADV_HUGEPAGE
+    if (atol(words[9])) madvise(memory, slots * size, MADV_HUGEPAGE);
+#endif
     for (long at = 0; at < slots * size; at += 4096) memory[at] = 1; /* every page of the system: a fault is no read */
     struct timespec from, to, spent, used;
     pthread_t all[64];

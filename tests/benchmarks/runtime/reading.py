@@ -88,9 +88,9 @@ def compiled(folder: Path) -> Path | None:
     return target
 
 
-def by_loop(loop: Path, warm: Warm) -> Spent:
-    """The C loop."""
-    numbers = (warm.threads, warm.experts, warm.size, warm.chunks, warm.slots, PAGE, warm.rounds)
+def by_loop(loop: Path, warm: Warm, *, huge: bool = False) -> Spent:
+    """The C loop, into memory as the system gives it, or in huge pages where it has any."""
+    numbers = (warm.threads, warm.experts, warm.size, warm.chunks, warm.slots, PAGE, warm.rounds, int(huge))
     done = subprocess.run([str(loop), str(warm.file), *map(str, numbers)], check=True, capture_output=True, text=True)
     return Spent(*map(float, done.stdout.split()))
 
