@@ -1,7 +1,7 @@
 """The service: persistent workers that take chunks from a queue of two classes, demand before speculation.
 
 Everything here is called while one lock is held, the caller's own, so that what a caller decides and what the workers
-do are in one order. A worker holds it twice a chunk, to take it and to hand it in, and never while it reads.
+do are in one order. A worker holds it between two chunks, to hand in one and take the next, and never while it reads.
 """
 
 from __future__ import annotations
