@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import shutil
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from expertcache_reference.stores import KINDS, FileStore, open_store, pack, verify
-from expertcache_reference.stores.disk import Disk
+from expertcache_reference.stores.disk import Disk, rename_exclusively
 from expertcache_reference.stores.work import work_folder
 from expertcache_reference.traces.atomic import CannotWrite
 from expertcache_spec.errors import UnknownName
@@ -175,6 +176,59 @@ def test_everything_is_on_the_device_before_the_product_has_its_name(
     files = {"layers": 3, "blocks": 2, "gguf": 1, "safetensors": 1}[kind]
     assert calls[last + 1 : named] == ["sync"] * files + ["sync_folder"]
     assert calls[named:] == ["rename", "sync_folder", "remove"]
+
+
+class Overtaken(Quick):
+    """Between the last look and the rename somebody else takes the name."""
+
+    def rename(self, path: Path, target: Path) -> None:
+        target.write_bytes(b"another's")
+        super().rename(path, target)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_that_is_taken_at_the_last_moment_is_not_replaced(
+    kind: str, plain: bool, source: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if plain:
+        monkeypatch.setattr("expertcache_reference.stores.disk.rename_exclusively", lambda path, target: False)
+    target = tmp_path / "out"
+    with pytest.raises(CannotWrite, match="exists"):
+        pack(source, target, kind, disk=Overtaken())
+    assert target.read_bytes() == b"another's"
+    assert work_folder(target).exists()
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin"])
+@pytest.mark.parametrize("number", [0, errno.EEXIST, errno.EINVAL, errno.ENOSYS, errno.ENOENT])
+def test_a_rename_that_looks_first_is_the_systems_own(
+    system: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    class Libc:
+        def renameat2(self, *arguments: Any) -> int:
+            assert system == "linux"
+            return self.answer(arguments[1], arguments[3], (arguments[0], arguments[2], arguments[4].value))
+
+        def renamex_np(self, *arguments: Any) -> int:
+            assert system == "darwin"
+            return self.answer(arguments[0], arguments[1], (arguments[2].value,))
+
+        def answer(self, *said: Any) -> int:
+            asked.append(said)
+            ctypes.set_errno(number)
+            return -1 if number else 0
+
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name, use_errno: Libc())
+    if number in (errno.EEXIST, errno.ENOENT):
+        with pytest.raises(FileExistsError if number == errno.EEXIST else FileNotFoundError):
+            rename_exclusively(Path("a"), Path("b"))
+    else:
+        assert rename_exclusively(Path("a"), Path("b")) == (number == 0)
+    assert asked == [(b"a", b"b", (-100, -100, 1) if system == "linux" else (4,))]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -342,7 +396,7 @@ def test_killed_for_real_the_same_command_finishes_it(
 INTERRUPTED = """
 import os, signal, sys
 from expertcache_reference.cli import main
-from expertcache_reference.stores.disk import Disk
+from expertcache_reference.stores.disk import Disk, rename_exclusively
 real, calls, name = Disk.write, iter(range(10**9)), sys.argv.pop()
 def write(self, *arguments):
     if next(calls) == 10:

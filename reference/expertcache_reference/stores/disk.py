@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import fcntl
 import os
 import shutil
+import sys
 from pathlib import Path
+
+NO_REPLACE, EXCLUSIVE, HERE = 1, 4, -100
+"""RENAME_NOREPLACE and AT_FDCWD of Linux, RENAME_EXCL of Darwin between them."""
+CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+"""What a system or a file system answers that cannot rename so."""
 
 
 class Disk:
@@ -63,8 +71,15 @@ class Disk:
             os.close(file)
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give the file or folder its final name, at once."""
-        path.rename(target)
+        """Give the file or folder its final name, at once; raises `FileExistsError` where the name is taken.
+
+        By renameat2(2) or renamex_np(2), which look and rename in one step; where there is no such call, or the file
+        system has it not, in two.
+        """
+        if not rename_exclusively(path, target):
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+            path.rename(target)
 
     def remove_empty(self, path: Path) -> None:
         """Remove the folder if nothing is in it."""
@@ -85,3 +100,19 @@ def write_all(disk: Disk, file: int, data: bytes, offset: int) -> None:
     while view:
         done = disk.write(file, view, offset)
         view, offset = view[done:], offset + done
+
+
+def rename_exclusively(path: Path, target: Path) -> bool:
+    """Rename unless the name is taken, which is `FileExistsError`; whether system and file system can do that."""
+    libc, names = ctypes.CDLL(None, use_errno=True), (os.fsencode(path), os.fsencode(target))
+    try:
+        if sys.platform == "darwin":
+            failed = libc.renamex_np(*names, ctypes.c_uint(EXCLUSIVE))
+        else:
+            failed = libc.renameat2(HERE, names[0], HERE, names[1], ctypes.c_uint(NO_REPLACE))
+    except AttributeError:  # a libc without it
+        return False
+    number = ctypes.get_errno() if failed else 0
+    if number and number not in CANNOT:
+        raise OSError(number, os.strerror(number), str(path), None, str(target))
+    return not number

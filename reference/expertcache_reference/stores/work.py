@@ -133,9 +133,10 @@ class Work:
             if path.parent == self.pack:
                 self.disk.sync(file)
         self.disk.sync_folder(self.pack)
-        if os.path.lexists(self.target):
-            raise exists(self.target)
-        self.disk.rename(product, self.target)
+        try:
+            self.disk.rename(product, self.target)
+        except FileExistsError as error:
+            raise exists(self.target) from error
         self.disk.sync_folder(self.target.parent)
         self.remove()
 
