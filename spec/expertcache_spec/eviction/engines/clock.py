@@ -11,6 +11,9 @@ from expertcache_spec.eviction.cards import Parameter, Value
 from expertcache_spec.model import Geometry
 from expertcache_spec.trace import Event
 
+RESETS = {"prompt": ("prefill",), "stream": ("prefill", "decode", "verify"), "never": ()}
+"""What may start the counts again, and the phases of a pass that then does."""
+
 
 @attrs.define
 class TokenClock:
@@ -33,9 +36,9 @@ class TokenClock:
     def begins_anew(self, event: Event) -> bool:
         """Whether the event is the first of a new conversation (XC-EVICT-184). Call it first for every event."""
         self.lowest = min(self.lowest, event.layer)
-        phases = {"prompt": ("prefill",), "stream": ("prefill", "decode", "verify"), "never": ()}[self.reset_at]
-        from_start = event.pass_index == 0 and (event.positions is None or event.positions[0] == 0)
-        return event.layer == self.lowest and from_start and event.phase in phases
+        if event.pass_index or event.layer != self.lowest:
+            return False
+        return event.phase in RESETS[self.reset_at] and (event.positions is None or event.positions[0] == 0)
 
     def start_anew(self) -> None:
         """The next halving is counted from here."""

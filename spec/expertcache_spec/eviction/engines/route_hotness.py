@@ -24,55 +24,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-import attrs
-
 from expertcache_spec.eviction.base import Policy
 from expertcache_spec.eviction.cards import Card, Parameter
 from expertcache_spec.eviction.engines import clock
 from expertcache_spec.eviction.engines.clock import TokenClock
+from expertcache_spec.eviction.engines.hotness import Hotness, LaterHotness
 from expertcache_spec.eviction.engines.scan import Scan
-from expertcache_spec.eviction.index import Heap
+from expertcache_spec.eviction.heaps import Heaps
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
 UINT32_MAX = (1 << 32) - 1
-
-
-@attrs.define(slots=False)
-class Hotness:
-    """The hotness of all keys; the same state under both forms (XC-EVICT-181, XC-EVICT-183, XC-EVICT-185)."""
-
-    clock: TokenClock
-    ceiling: int
-    of: dict[Key, int] = attrs.field(factory=dict)
-
-    def note(self, event: Event) -> bool:
-        """Halve what is due, then count the event's selections; whether anything was halved."""
-        halved = self.halve(self.clock.tick(event))
-        for key in event.keys:
-            self.add(key, event.multiplicity(key) if event.has_repeats else 1)
-        return halved
-
-    def seed(self, key: Key, priority: int) -> bool:
-        """Halve what is due, then add the priority; whether anything was halved."""
-        halved = self.halve(self.clock.due())
-        self.add(key, max(1, priority))
-        return halved
-
-    def add(self, key: Key, count: int) -> None:
-        """Raise the hotness, to the ceiling at most."""
-        self.of[key] = min(self.ceiling, self.of.get(key, 0) + count)
-
-    def halve(self, times: int) -> bool:
-        """Halve all, rounding down; what has none is forgotten, so that no more is kept than is hot."""
-        if times:
-            self.of = {key: hotness >> times for key, hotness in self.of.items() if hotness >> times}
-        return times > 0
-
-    def start_anew(self) -> None:
-        """Zero all."""
-        self.of.clear()
-        self.clock.start_anew()
 
 
 class Declared(Scan):
@@ -112,14 +74,14 @@ class Declared(Scan):
 
 
 class RouteHotness(Policy):
-    """The indexed form: a heap of ((hotness, latest touch), key), filed again whole when hotness is halved."""
+    """The indexed form: residents by hotness, then by latest touch; those of 2h and 2h + 1 meet at a halving."""
 
     name: ClassVar[str] = "route-hotness"
     stamped: ClassVar[bool] = False
 
     def __init__(self, *, ceiling: int, early_load: bool, **clock: Any) -> None:
-        self.hotness, self.early_load = Hotness(TokenClock(**clock), ceiling), early_load
-        self.index, self.touches = Heap(), 0
+        self.hotness, self.early_load = LaterHotness(TokenClock(**clock), ceiling), early_load
+        self.index, self.touches = Heaps(), 0
         self.waiting: Event | None = None
 
     def begin(self, event: Event) -> None:
@@ -128,22 +90,13 @@ class RouteHotness(Policy):
             self.forget()
         if self.early_load and event.phase == "decode":
             self.waiting = event
-        else:
-            self._note(event)
-
-    def _note(self, event: Event) -> None:
-        if self.hotness.note(event):
-            self._rank_again()
-
-    def _rank_again(self) -> None:
-        """File all residents under their present hotness; recency stays."""
-        filed, hot = self.index.filed, self.hotness.of
-        self.index.rank_again(lambda key: (hot.get(key, 0), filed[key][1]))
+        elif self.hotness.note(event):
+            self.index.shift(self.hotness.of.halvings)
 
     def insert(self, key: Key, now: int) -> None:
         """File as the most recent of its hotness."""
         self.touches += 1
-        self.index.file(key, (self.hotness.of.get(key, 0), self.touches))
+        self.index.file(key, self.hotness.of.get(key, 0), self.touches)
 
     def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         """Nothing yet: `settle` files what was touched."""
@@ -152,24 +105,28 @@ class RouteHotness(Policy):
 
     def settle(self, keys: Sequence[Key]) -> None:
         """File what was touched, in touch order, under the hotness of now."""
-        if self.waiting is not None:
-            self._note(self.waiting)
-            self.waiting = None
-        hot, file, first = self.hotness.of, self.index.file, self.touches + 1
+        if self.waiting is not None and self.hotness.note(self.waiting):
+            self.index.shift(self.hotness.of.halvings)
+        self.waiting = None
+        hot, file, first = self.hotness.of.get, self.index.file, self.touches + 1
         for place, key in enumerate(keys, first):
-            file(key, (hot.get(key, 0), place))
+            file(key, hot(key, 0), place)
         self.touches += len(keys)
 
     def prioritize(self, key: Key, priority: int) -> None:
         """Add the priority; a resident keeps its recency."""
         if self.hotness.seed(key, priority):
-            self._rank_again()
-        elif key in self.index.filed:
-            self.index.file(key, (self.hotness.of[key], self.index.filed[key][1]))
+            self.index.shift(self.hotness.of.halvings)
+        if key in self.index.filed:
+            self.index.file(key, self.hotness.of[key], self.index.filed[key][0])
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The least hot, of equals the least recent."""
         return self.index.first(held)
+
+    def leave(self, held: Collection[Key], incoming: Sequence[Key]) -> list[Key]:
+        """As many of them, in one walk."""
+        return self.index.take(held, len(incoming))
 
     def evict(self, key: Key) -> None:
         """Remove from the index; the hotness stays."""
@@ -178,7 +135,7 @@ class RouteHotness(Policy):
     def forget(self) -> None:
         """Zero the hotness; the recency stays."""
         self.hotness.start_anew()
-        self._rank_again()
+        self.index.level()
 
 
 CARD = Card(
@@ -188,7 +145,7 @@ CARD = Card(
     RouteHotness,
     "least hot, then least recently touched",
     "antirez/ds4, Metal: versions of August (b0309611) and September 2026 (30ac654f)",
-    "O(log resident); O(keys) at a halving",
+    "O(log resident); O(hotnesses) at a halving",
     (
         *clock.PARAMETERS,
         Parameter("ceiling", UINT32_MAX, "where hotness stops growing", least=1),
