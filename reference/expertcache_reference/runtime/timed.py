@@ -61,7 +61,8 @@ class TimedCore(Core):
         assert isinstance(records, ScenarioRecords), "a runtime of a scenario has made them"
         self.script = Script.of(records.scenario)
         self.spans: dict[TaskId, Span] = {}
-        self._begun: dict[Job, int] = {}
+        self._begun: dict[Job, tuple[int, int]] = {}
+        """When a chunk was begun, and which of its record it is."""
         self._aside: dict[Aside, Slot] = {}
         scripted = Scripted(self.script, residency.geometry, residency.fingerprint)
         super().__init__(machine, scripted, records, *rest)
@@ -73,16 +74,17 @@ class TimedCore(Core):
 
     def began(self, job: Job, worker: int) -> None:
         """As `Core.began`."""
-        self._begun[job] = self.machine.now()
+        parts = sorted(each.chunk.offset for stage in job.flight.jobs for each in stage)
+        self._begun[job] = self.machine.now(), parts.index(job.chunk.offset)
         super().began(job, worker)
 
     def ended(self, job: Job, worker: int) -> None:
         """As `Core.ended`."""
         owner = self._owner(job.flight)
         if owner is not None:
-            parts = sorted(each.chunk.offset for stage in job.flight.jobs for each in stage)
-            task = TaskId(owner[0], "read", owner[1], parts.index(job.chunk.offset))
-            self.spans[task] = Span(self._begun.pop(job), self.machine.now(), worker - 1)
+            since, part = self._begun.pop(job)
+            task = TaskId(owner[0], "read", owner[1], part)
+            self.spans[task] = Span(since, self.machine.now(), worker - 1)
         super().ended(job, worker)
 
     def _owner(self, flight: Flight) -> tuple[int, int] | None:
