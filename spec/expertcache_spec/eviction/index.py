@@ -6,7 +6,7 @@ Both answer `first(held)`: the least key that nothing holds. Both must agree wit
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -43,6 +43,15 @@ class Ranks:
         keys[key] = None
         self.filings = number = self.filings + 1
         self.filed[key] = (rank, number)
+
+    def touch(self, keys: Iterable[Key]) -> None:
+        """Put filed keys at the recent end of the ranks that they have, one after the other."""
+        filed, ranks, number = self.filed, self.ranks, self.filings
+        for key in keys:
+            rank, number = filed[key][0], number + 1
+            ranks[rank].move_to_end(key)
+            filed[key] = (rank, number)
+        self.filings = number
 
     def _open(self, rank: Any) -> OrderedDict[Key, None]:
         if len(self.ranks) > 64 + 2 * len(self.filed):

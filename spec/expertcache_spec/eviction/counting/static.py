@@ -18,7 +18,7 @@ and run LRU beside it (`always`); colibri's and ds4's lists decay and are no sta
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -27,7 +27,7 @@ from expertcache_spec.errors import UnknownName
 from expertcache_spec.eviction.base import Past, Policy
 from expertcache_spec.eviction.cards import Card, Parameter, Value
 from expertcache_spec.eviction.counting.stating import Stated
-from expertcache_spec.eviction.index import Heap
+from expertcache_spec.eviction.index import Heap, Ranks
 from expertcache_spec.model import Geometry, Key
 
 _ITEM = re.compile(r"(\*|[0-9]{1,9})\.([0-9]{1,9})(?:-([0-9]{1,9}))?")
@@ -45,6 +45,8 @@ class Profile:
         """(0,) outside the set, (1, priority) inside."""
         if key in self.listed:
             return (1, self.listed[key])
+        if not self.spans:
+            return (0,)
         spans = (*self.spans.get(key.layer, ()), *self.spans.get(-1, ()))
         return (1, 0) if any(key.expert in span for span in spans) else (0,)
 
@@ -108,30 +110,47 @@ class StaticRule(Stated):
 
 @attrs.define(slots=False)
 class Static(Policy):
-    """The indexed form: a heap of (standing, stamp)."""
+    """The indexed form: a list by recency for each standing, or a heap of (standing, key)."""
 
     name: ClassVar[str] = "static"
+    stamped: ClassVar[bool] = False
     can_refuse = True
     profile: Profile = attrs.field(alias="keys", converter=parse)
     rest: str
-    index: Heap = attrs.field(factory=Heap)
+    index: Ranks | Heap = attrs.field(init=False)
+    outdated: bool = attrs.field(default=False, init=False)
+    """Whether residents may have a standing other than the one that they are filed under."""
 
-    def hit(self, key: Key, now: int) -> None:
-        """File under the new stamp."""
-        self.index.file(key, (self.profile.standing(key), now if self.rest == "recency" else 0))
+    def __attrs_post_init__(self) -> None:
+        self.index = Ranks() if self.rest == "recency" else Heap()
+
+    def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Nothing yet: `settle` moves them."""
 
     def insert(self, key: Key, now: int) -> None:
-        """As a hit."""
-        self.hit(key, now)
+        """File under its standing."""
+        self.index.file(key, self.profile.standing(key))
+
+    def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
+        """Each."""
+        for key in keys:
+            self.insert(key, 0)
+
+    def settle(self, keys: Sequence[Key]) -> None:
+        """Move the touched keys to the recent end, in touch order."""
+        if isinstance(self.index, Ranks):
+            self.index.touch(keys)
 
     def prioritize(self, key: Key, priority: int) -> None:
-        """Put the key into the set; a resident is filed again."""
+        """Put the key into the set; a resident is filed again before the next victim, its recency unchanged."""
         self.profile.listed[key] = priority
-        if key in self.index.filed:
-            self.hit(key, self.index.filed[key][1])
+        self.outdated |= key in self.index.filed
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The least recent of the lowest standing."""
+        if self.outdated:
+            self.index.rank_again(self.profile.standing)
+            self.outdated = False
         return self.index.first(held)
 
     def refuses(self, incoming: Key, victim: Key) -> bool:
@@ -150,7 +169,7 @@ CARD = Card(
     Static,
     "what is not in the frozen set, least recent first",
     "arXiv 2608.07911; kimi-k3-in-c, imp",
-    "O(log resident)",
+    "O(1); O(log resident) with rest=key; O(resident) after a seed list",
     (
         Parameter("keys", "", "the set, as 3.17+3.20-29+*.0-7 (layer.experts); seed lists add to it"),
         Parameter("rest", "recency", "what orders keys of one standing", ("recency", "key")),
