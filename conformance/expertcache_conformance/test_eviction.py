@@ -27,8 +27,9 @@ CLAUSES = {
     "lfu": ("XC-EVICT-030", "XC-EVICT-031", "XC-EVICT-032", "XC-EVICT-033"),
     "lfu-reset": ("XC-EVICT-040", "XC-EVICT-041", "XC-EVICT-042"),
     "belady": ("XC-EVICT-050",),
+    "route-hotness": ("XC-EVICT-180", "XC-EVICT-181", "XC-EVICT-183", "XC-EVICT-185", "XC-EVICT-187"),
 }
-"""The rules of policies that share a module with rules of something else."""
+"""The rules of policies whose module states rules of something else too, or not all of their own."""
 WHOLE = ("fifo", "lru", "lfu")
 """Policies that see the whole real trace; the others see its first `PART` events, which fill the cache and evict."""
 PART = 2000
