@@ -160,6 +160,7 @@ UNITS = {
 """Unit to bytes. GB is 10^9 and GiB is 2^30; nothing else is guessed."""
 
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)")
+_LARGE = re.compile(r"[0-9]{19,}(?:\.[0-9]*)? ?[A-Za-z]*|[0-9]+\.[0-9]{10,} ?[A-Za-z]*")
 
 
 @attrs.frozen(slots=False)
@@ -177,12 +178,16 @@ def parse_size(text: str) -> Size:
     """
     match = _SIZE.fullmatch(text.strip())
     number, unit = match.groups() if match else ("", "")
+    if _LARGE.fullmatch(text.strip()):
+        raise InvalidBudget(
+            f"{text!r:.60} has too many digits", where="size", cure="write 18 at most, and 9 after the point"
+        )
     if unit not in UNITS:
         near = [u for u in UNITS if u.lower() == unit.lower() or (unit and u[0].lower() == unit[0].lower())]
         raise InvalidBudget(
             f"no size {text!r}",
             where="size",
-            cure=f"write a number and a unit, {' or '.join(near or ['B', 'KB', 'KiB', 'MB', 'MiB', 'GB', 'GiB'])}; "
+            cure=f"write a number and a unit, {' or '.join(near or [unit for unit in UNITS if unit != 'kB'])}; "
             "for a count of records use slots",
         )
     whole, _, fraction = number.partition(".")

@@ -167,6 +167,7 @@ USAGE: dict[str, tuple[tuple[str, ...], str]] = {
     "unknown replay": (("--policy", "lru", "--slots", "3", "--replay", "fast"), "one of event, sequential"),
     "no budget": (("--policy", "lru"), "neither slots nor bytes. Cure: give --slots"),
     "bare number as a budget": (("--policy", "lru", "--budget", "4000"), "no size '4000'"),
+    "a budget of more digits than any": (("--policy", "lru", "--budget", "9" * 20 + "GiB"), "has too many digits"),
     "negative slots": (("--policy", "lru", "--slots", "-1"), "slots is -1"),
     "event too large": (("--policy", "lru", "--slots", "1"), "distinct experts, room for"),
     "record sizes of another model": (("--policy", "lru", "--slots", "9", "--record-bytes", "1,2,3"), "list 2 whole"),

@@ -63,9 +63,11 @@ def test_what_gives_way_to_a_guess_is_in_the_log_which_check_finds_legal(tmp_pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("oracle:home=slot", "to come"),
-        ("gate-top-k:slots=4", "home=slot"),
-        ("gate-top-k:home=slot:latency=2", "latency 2"),
+        ("oracle", "to come"),
+        ("gate-top-k:home=staging:slots=4", "home=slot"),
+        ("previous-token:stamps=false", "stamps"),
+        ("gate-top-k:slots=4", "leave slots and bytes out"),
+        ("gate-top-k:latency=2", "latency 2"),
     ],
 )
 def test_what_the_runtime_cannot_do_is_refused_before_a_byte_is_decoded(tmp_path: Path, words: str, said: str) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -641,3 +642,27 @@ def test_application_and_device_bytes_are_apart() -> None:
             assert report.application_bytes == 2 * 192
             assert report.device_bytes == (0 if says else None)
             assert report.overlap is None or 0 <= report.overlap <= 1
+
+
+@pytest.mark.rule("XC-TRACE-003")
+def test_a_row_of_more_than_top_k_experts_is_refused_and_changes_nothing() -> None:
+    with _runtime() as (runtime, _, lines):
+        before = len(lines)
+        with pytest.raises(InvalidModel, match="3 experts in one row, top_k is 2"):
+            runtime.serve(event(0, 0, 1, 2))
+        with pytest.raises(InvalidModel, match="no Event"):
+            runtime.serve(None)  # type: ignore[arg-type]
+        assert len(lines) == before
+        _serve(runtime, 0, 1, number=0)
+
+
+@pytest.mark.parametrize("wrong", [{"layout": None}, {"geometry": None}, {"folder": "/model"}, {"fingerprint": 7}])
+def test_a_store_that_is_none_is_refused_when_it_is_given(wrong: dict[str, Any]) -> None:
+    found: Any = SimpleNamespace(
+        **{"layout": ONE.layout, "geometry": ONE.geometry, "folder": ONE.folder, "fingerprint": "other", **wrong}
+    )
+    (name,) = wrong
+    with simulated(simulation(ONE)) as machine, pytest.raises(InvalidModel, match=f"is no store: its {name} is"):
+        Runtime(found, Budget(slots=1), machine=machine)
+    with _runtime() as (runtime, _, _), pytest.raises(InvalidModel, match=f"is no store: its {name} is"):
+        runtime.rebind(found)

@@ -106,7 +106,7 @@ def test_layers_that_are_exchanged_or_missing_are_refused(tmp_path: Path) -> Non
         open_store(path)
     second.rename(first)
     (path / "aside").rename(second)
-    with pytest.raises(WrongFile, match="another model or layout: of other byt"):
+    with pytest.raises(WrongFile, match="damaged, or made for another model or layout: damaged, not "):
         open_store(path)
 
 
@@ -419,3 +419,11 @@ def test_a_store_with_a_mutated_header_is_refused_or_lawful(form: str, tmp_path:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_store_with_a_mutated_header_is_refused_or_lawful_many_times(form: str, tmp_path: Path) -> None:
     assert_refused_or_lawful(form, 5000, tmp_path)
+
+
+@pytest.mark.parametrize("inside", [(), ("model.gguf",), ("one.gguf", "two.gguf")])
+def test_a_folder_without_a_manifest_says_what_was_looked_for(tmp_path: Path, inside: tuple[str, ...]) -> None:
+    for name in inside:
+        (tmp_path / name).write_bytes(b"GGUF")
+    with pytest.raises(WrongFile, match=r"a folder without manifest.json or .*Cure: name the model's file in it"):
+        open_store(tmp_path)

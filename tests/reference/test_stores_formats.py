@@ -263,7 +263,7 @@ def test_top_k_is_taken_from_beside_the_model_or_must_be_stated(tmp_path: Path) 
     with pytest.raises(WrongFile, match=r"does not say how many experts.*--top-k"):
         open_store(path)
     assert open_store(path, top_k=3).geometry.top_k == 3
-    with pytest.raises(WrongFile, match="top_k 4 exceeds 3 experts"):
+    with pytest.raises(WrongFile, match=r"has 3 experts. Cure: state a --top-k from 1 to 3, not 4"):
         open_store(path, top_k=4)
 
 

@@ -418,3 +418,16 @@ def test_interrupted_it_says_what_is_kept_and_how_to_go_on(
     said = f"expertcache: {word}; 2 records are kept in {work_folder(target)}, and the same command continues; "
     assert (ran.returncode, ran.stdout, ran.stderr) == (code, "", said + "remove it to give them up\n")
     finish(source, "blocks", target, whole["blocks"])
+
+
+def test_what_is_kept_of_a_pack_is_said_where_the_source_is_damaged_too(tmp_path: Path) -> None:
+    packed = pack(open_store(mlx(tmp_path / "source", weights())), tmp_path / "packed", "layers")
+    at = packed.layout.place(list(packed.layout.extents)[-1])[0]
+    data = bytearray((packed.folder / at.file).read_bytes())
+    data[at.offset + 3] ^= 1
+    (packed.folder / at.file).write_bytes(data)
+    with pytest.raises(WrongFile, match=r"other bytes than were recorded.*records are kept in .*, and the same command"):
+        pack(open_store(packed.folder), tmp_path / "again", "blocks")
+    data[at.offset + 3] ^= 1
+    (packed.folder / at.file).write_bytes(data)
+    assert pack(open_store(packed.folder), tmp_path / "again", "blocks").fingerprint == packed.fingerprint

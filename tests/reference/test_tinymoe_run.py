@@ -90,9 +90,18 @@ def test_it_streams_from_what_pack_made_of_the_model(kind: str, tmp_path: Path) 
 
 def test_a_store_of_another_model_is_refused(tmp_path: Path) -> None:
     other = mlx(tmp_path / "model", weights(range(6), 24, TINY.part_shapes)).parent  # type: ignore[arg-type]
-    ran = run("run", *FEW, "--store", other)
-    assert ran.code == 1
-    assert "the tiny model's" in ran.err
+    pack(open_store(other), tmp_path / "packed", "layers")
+    for store, said in ((other, "no store that `pack` has made"), (tmp_path / "packed", "not the tiny model's")):
+        ran = run("run", *FEW, "--store", store)
+        assert ran.code == 1
+        assert said in ran.err
+
+
+def test_a_log_is_not_written_under_the_name_of_a_compressed_one(tmp_path: Path) -> None:
+    ran = run("run", *FEW, "--log", tmp_path / "log.jsonl.gz")
+    assert ran.code == 2
+    assert "leave .gz out" in ran.err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from expertcache_spec.eviction import Parameter, Value
 from expertcache_spec.misses import Misses
 from expertcache_spec.model import Budget, Key, parse_size
 from expertcache_spec.prefetch import PREDICTORS, Prefetch, predictor
+from expertcache_spec.prefetch.settings import Home
 from expertcache_spec.wording import read, split
 
 PrefetchWords = Annotated[
@@ -30,8 +31,8 @@ MissesWords = Annotated[
 ]  # fmt: skip
 
 
-def prefetch(words: str | None) -> Prefetch | None:
-    """The prefetch of `--prefetch`; raises `UnknownName` or `InvalidBudget`, naming what and the cure.
+def prefetch(words: str | None, home: Home = "staging") -> Prefetch | None:
+    """The prefetch of `--prefetch`, in that home unless it names one; raises `UnknownName` or `InvalidBudget`.
 
     Names are those of `Prefetch` and of the predictor's parameters; `slots` and `bytes` make the cap, `profile` names a
     JSON file that lists [layer, expert] pairs to seed.
@@ -45,6 +46,7 @@ def prefetch(words: str | None) -> Prefetch | None:
     legal = sorted({*own, *known, "slots", "bytes", "profile"} - {"predictor"})
     _refuse_unknown(given, legal, "--prefetch")
     fields: dict[str, Any] = {key: read(own[key], given[key], "--prefetch") for key in given if key in own}
+    fields.setdefault("home", home)
     fields["parameters"] = {key: read(known[key], given[key], "--prefetch") for key in given if key in known}
     if cap:
         slots = None if "slots" not in cap else read(Parameter("slots", 0, "", least=0), cap["slots"], "--prefetch")

@@ -22,7 +22,7 @@ from expertcache_reference.runtime import Ahead, Runtime
 from expertcache_reference.runtime.ahead import check
 from expertcache_reference.system import this_machine
 from expertcache_reference.tinymoe import Compared, Decoder, Loaded, Sampler, compare, loaded
-from expertcache_reference.traces.atomic import written
+from expertcache_reference.traces.atomic import CannotWrite, written
 from expertcache_spec.errors import EventTooLarge, InvalidModel
 
 PROMPT = "Quel ramo del lago di Como, che volge a mezzogiorno, "
@@ -47,7 +47,7 @@ Store = Annotated[
 Prefetch = Annotated[
     str | None,
     typer.Option("--prefetch", metavar="PREDICTOR[:NAME=VALUE...]",
-                 help="Read guesses behind all demand, as in gate-top-k:home=slot:displace=any."),
+                 help="Read guesses behind all demand, into the cache's own slots, as in gate-top-k:displace=any."),
 ]  # fmt: skip
 Log = Annotated[Path | None, typer.Option("--log", metavar="FILE", help="Write the event log, whole or not at all.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file of --log if it exists.")]
@@ -90,7 +90,7 @@ def run(
         None, scope=scope, room=room, touch=touch, repeats=repeats, overflow=overflow, no_victim=no_victim,
         admission=admission,
     )  # fmt: skip
-    spelled, guesses = options.policy(policy, None), axes.prefetch(prefetch)
+    spelled, guesses = options.policy(policy, None), axes.prefetch(prefetch, home="slot")
     if guesses is not None:
         check(guesses)
     look = 0 if guesses is None else guesses.lookahead
@@ -131,6 +131,8 @@ def _logged(path: Path | None, force: bool) -> Iterator[Callable[[dict[str, Any]
     if path is None:
         yield None
         return
+    if path.suffix == ".gz":
+        raise CannotWrite("the log is plain text", where=str(path), cure="leave .gz out, and compress the file later")
     with written(path, force=force) as file:
         yield lambda line: file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 

@@ -29,11 +29,14 @@ MODELLED = ("latency", "width")
 def check(prefetch: Prefetch, *, future: Sequence[Event] = ()) -> None:
     """Raise unless a runtime can do it: `UnknownName`, `NeedsFuture`."""
     defaults = Prefetch(prefetch.predictor, prefetch.parameters, home="slot")
-    if prefetch.home != "slot" or not prefetch.stamps:
+    if prefetch.home != "slot":
         raise UnknownName(
-            f"home {prefetch.home}, stamps {prefetch.stamps}", where="prefetch",
-            cure="a runtime prefetches into slots, and stamps: home=slot",
-        )  # fmt: skip
+            f"home {prefetch.home}", where="prefetch", cure="a runtime prefetches into its own slots: home=slot"
+        )
+    if not prefetch.stamps:
+        raise UnknownName(
+            "stamps False", where="prefetch", cure="leave it out: in a runtime what is inserted is touched"
+        )
     for name in MODELLED:
         if getattr(prefetch, name) != getattr(defaults, name):
             raise UnknownName(

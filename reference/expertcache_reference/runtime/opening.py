@@ -35,13 +35,35 @@ class Source(Protocol):
 
 def check_given(store: object, budget: object, chunks: object, log: object) -> None:
     """Raise `InvalidModel` or `InvalidBudget` for what is not of its kind, as None for a store."""
-    if not all(hasattr(store, name) for name in ("layout", "geometry", "fingerprint", "folder")):
-        raise InvalidModel(f"{store!r} is no store", where="runtime", cure="give what `open_store` returns")
+    check_source(store)
     check_budget(budget)
     if type(chunks) is not int or chunks < 1:
         raise InvalidModel(f"{chunks!r} chunks a record", where="runtime", cure="give a whole number from 1")
     if not (log is None or isinstance(log, str | Path) or callable(log)):
         raise InvalidModel(f"{log!r} takes no log", where="runtime", cure="give a path, or a function of one line")
+
+
+def check_source(store: object) -> None:
+    """Raise `InvalidModel` for what is no store, or has something else where one has its layout, geometry or folder."""
+    for name, kind in (("layout", Layout), ("geometry", Geometry), ("fingerprint", str), ("folder", Path)):
+        found = getattr(store, name, None)
+        if not isinstance(found, kind):
+            raise InvalidModel(
+                f"{store!r:.200} is no store: its {name} is {found!r:.100}", where="runtime",
+                cure=f"give what `open_store` returns, or one's own with a {name} of type {kind.__name__}",
+            )  # fmt: skip
+
+
+def check_event(event: object, geometry: Geometry) -> None:
+    """Raise `InvalidModel` for no event, and for a row of more experts than a token can ask for (XC-TRACE-003)."""
+    if not isinstance(event, Event):
+        raise InvalidModel(f"{event!r} is no Event", where="serve", cure="give an Event of the trace")
+    widest = max(map(len, event.rows), default=0)
+    if widest > geometry.top_k:
+        raise InvalidModel(
+            f"{widest} experts in one row, top_k is {geometry.top_k}", where="serve",
+            cure="give each token a row of its own, or the store the model's top_k",
+        )  # fmt: skip
 
 
 def check_budget(budget: object) -> None:

@@ -12,7 +12,15 @@ from expertcache_reference.runtime.batches import discipline_of
 from expertcache_reference.runtime.contents import Contents
 from expertcache_reference.runtime.core import Core
 from expertcache_reference.runtime.journal import Journal, Sink
-from expertcache_reference.runtime.opening import Source, arenas_of, check_budget, check_given, residency_of
+from expertcache_reference.runtime.opening import (
+    Source,
+    arenas_of,
+    check_budget,
+    check_event,
+    check_given,
+    check_source,
+    residency_of,
+)
 from expertcache_reference.runtime.records import Records
 from expertcache_reference.runtime.report import Report, report_of
 from expertcache_reference.runtime.speculation import Speculation
@@ -20,7 +28,6 @@ from expertcache_reference.runtime.wave import Wave
 from expertcache_reference.runtime.work import Work
 from expertcache_reference.system import this_machine
 from expertcache_reference.system.seam import Machine
-from expertcache_spec.errors import InvalidModel
 from expertcache_spec.eviction import Card, Value
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.residency import Seeded, Settings
@@ -88,11 +95,12 @@ class Runtime:
 
         Where room is held by others it waits in line for it, under no-victim rule `wait`; but not if `wait` is false,
         nor if the event's stream has another event open, which it might be waiting for: then it raises `MustWait`.
-        ahead: the work is only queued when `batches` asks for more, and has executed when `release` is called. Raises
-        `RuntimeClosed`, `InvalidModel` for no event, and what `Residency.select` raises, with nothing changed.
+        ahead: the work is only queued when `batches` asks for more, and has executed when `release` is called.
+
+        Raises `RuntimeClosed`, `InvalidModel` for no event or a row beyond top-k, and what `Residency.select` raises,
+        with nothing changed.
         """
-        if not isinstance(event, Event):
-            raise InvalidModel(f"{event!r} is no Event", where="serve", cure="give an Event of the trace")
+        check_event(event, self._geometry)
         core = self._core
         with core.lock:
             core.check_open("serve")
@@ -156,6 +164,7 @@ class Runtime:
 
         Raises `StillInUse`, and `InvalidModel` for another geometry.
         """
+        check_source(store)
         records = self._records(store)
         with self._core.lock:
             self._contents.rebind(store, self._geometry, records)

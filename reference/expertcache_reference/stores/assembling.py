@@ -82,6 +82,8 @@ def _plain(
             where=where,
             cure="put its config.json beside it, or state it with --top-k",
         )
+    if "top_k" not in numbers and not 1 <= top_k <= experts:
+        raise WrongFile(f"has {experts} experts", where=where, cure=f"state a --top-k from 1 to {experts}, not {top_k}")
     if numbers.get("experts", experts) != experts:
         raise WrongFile(f"says {numbers['experts']} experts, holds {experts}", where=where, cure=DAMAGED)
     layers = max(numbers.get("layers", 0), max(tensors) + 1)

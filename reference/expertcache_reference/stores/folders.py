@@ -106,5 +106,5 @@ def _found(folder: Path, layout: Layout, manifest: Manifest, machine: Opener) ->
                 raise
             whole = opened.size == size  # of a file of another size, the size is what is wrong
             same = not whole or probe(layout, name, opened) == manifest.probes.get(name)
-            found[name] = FoundFile(opened.size, expected if same else "of other bytes")
+            found[name] = FoundFile(opened.size, expected if same else "damaged")
     return found

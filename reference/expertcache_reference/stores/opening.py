@@ -31,6 +31,11 @@ def open_store(path: str | Path, machine: Opener | None = None, *, top_k: int | 
         store = open_folder(path.parent if path.name == INDEX else path, machine)
     else:
         inside = [path / name for name in _SAFETENSORS if _exists(path / name, machine)]
+        if not inside and path.is_dir():
+            raise WrongFile(
+                f"a folder without {INDEX} or {' or '.join(_SAFETENSORS)}", where=str(path),
+                cure="name the model's file in it, or a folder that `pack` made",
+            )  # fmt: skip
         store = _open_file(inside[0] if inside else path, machine, top_k)
     if top_k not in (None, store.geometry.top_k):
         raise WrongFile(f"says top-k {store.geometry.top_k}, not {top_k}", where=str(path), cure="leave it out")

@@ -165,9 +165,13 @@ def _identity(source: FileStore) -> str:
 
 @contextmanager
 def _refusing(target: Path) -> Iterator[None]:
-    """Turns what the disk refuses into `CannotWrite`, with what to do about it and what is kept."""
+    """Turns what the disk refuses into `CannotWrite`; says what is kept of a pack that ends in the middle."""
     try:
         yield
+    except WrongFile as error:
+        if not (said := kept(target)):
+            raise
+        raise WrongFile(error.what, where=error.where, cure=f"{error.cure}; {said}") from error
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         cure = "make room" if full else "choose a folder on a disk that can be written"

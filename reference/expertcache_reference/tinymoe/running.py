@@ -46,11 +46,9 @@ def loaded(compute: str = "numpy", packed: Path | None = None, look: int = 0) ->
         data = checked(path, told["sha256"])
         store = open_store(path if packed is None else packed)
         if packed is not None and store.fingerprint != told["records"]:
-            raise WrongFile(
-                f"holds the records {store.fingerprint[:19]}, not {told['records'][:12]}, the tiny model's",
-                where=str(packed),
-                cure=f"pack {path.name} of this version, or leave the option out",
-            )
+            said = "its records are not the tiny model's" if store.recorded else "no store that `pack` has made"
+            cure = f"stream from what `pack` makes of this version's {path.name}, or leave the option out"
+            raise WrongFile(said, where=str(packed), cure=cure)
         yield Loaded(Network(dense(data, TINY, str(path)), computes, look), store, told["sha256"], data)
 
 

@@ -69,7 +69,8 @@ def _target(path: Path, force: bool) -> Path:
         kind = stat.S_IFMT(target.lstat().st_mode)
     except FileNotFoundError:
         if path.is_symlink():
-            raise CannotWrite("a symbolic link to nothing", where=str(path), cure="name a file, not a link") from None
+            said = "a link to no regular file" if path.exists() else "a symbolic link to nothing"
+            raise CannotWrite(said, where=str(path), cure="name a file, not a link") from None
         return target
     if kind == stat.S_IFDIR:
         raise CannotWrite("is a directory", where=str(path), cure="name a file")

@@ -60,7 +60,7 @@ def load(module: str, attribute: str) -> Card:
     except Exception as error:
         raise UnknownName(
             f"{module} cannot be imported: {type(error).__name__}: {error}", where=where,
-            cure="name an importable module; the current directory must be on PYTHONPATH",
+            cure="name a module that Python can import from here, or set PYTHONPATH to where it lies",
         ) from error  # fmt: skip
     cards = ", ".join(name for name, value in vars(offered).items() if isinstance(value, Card)) or "none"
     if not hasattr(offered, attribute):

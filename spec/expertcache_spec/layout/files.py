@@ -50,7 +50,7 @@ def check_files(layout: Layout, content: str, found: Mapping[str, FoundFile]) ->
             raise WrongFile("the file is missing", where=name, cure="pack the model again, or name the right folder")
         if found[name].fingerprint != expected:
             raise WrongFile(
-                f"made for another model or layout: {found[name].fingerprint[:12]}, expected {expected[:12]}",
+                f"damaged, or made for another model or layout: {found[name].fingerprint[:12]}, not {expected[:12]}",
                 where=name,
                 cure="pack the model again; a file of the same name may have another format",
             )

@@ -69,7 +69,7 @@ class Prefetch:
             )
         if self.home == "slot" and self.cap is not None:
             raise InvalidBudget(
-                "a cap beside home slot", where="prefetch", cure="slots are charged to the cache's budget"
+                "a cap beside home slot", where="prefetch", cure="leave slots and bytes out: the budget is the cache's"
             )
 
     def described(self) -> dict[str, Any]:
