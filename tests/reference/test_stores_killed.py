@@ -426,7 +426,7 @@ def test_what_is_kept_of_a_pack_is_said_where_the_source_is_damaged_too(tmp_path
     data = bytearray((packed.folder / at.file).read_bytes())
     data[at.offset + 3] ^= 1
     (packed.folder / at.file).write_bytes(data)
-    with pytest.raises(WrongFile, match=r"other bytes than were recorded.*records are kept in .*, and the same command"):
+    with pytest.raises(WrongFile, match=r"other bytes than were recorded.*records are kept in .*, and the same"):
         pack(open_store(packed.folder), tmp_path / "again", "blocks")
     data[at.offset + 3] ^= 1
     (packed.folder / at.file).write_bytes(data)
