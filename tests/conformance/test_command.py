@@ -7,6 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from expertcache_conformance.test_eviction import _rules
+from expertcache_spec.eviction import POLICIES
+
 from .suite import report, suite
 
 FIFO = "expertcache_conformance.miniatures:fifo_sold_as_lru"
@@ -173,3 +176,10 @@ def test_nonsense_is_named_as_such(tmp_path: Path) -> None:
     assert "XC-CONF-001" in run.text
     replays = list((tmp_path / ".expertcache-failures").glob("*.json"))
     assert json.loads(replays[0].read_text())["rule"] == "XC-CONF-001"
+
+
+def test_no_rule_of_a_policy_leaves_the_examination_unnoticed() -> None:
+    # A policy's rules follow from the module that states them: a class that moves takes them along (see `CLAUSES`).
+    named = {rule for policy in POLICIES for rule in _rules(policy)}
+    assert len(named) == 94
+    assert all(POLICIES[policy].rule in _rules(policy) for policy in POLICIES)
