@@ -110,7 +110,10 @@ class LeasingCache(EventCache, Protocol):
     """The optional methods, by capability (`CAPABILITIES`). Several selected events may be outstanding."""
 
     def select(self, event: Event) -> Any:
-        """As `step`, but stop before any read: also `ticket` (hashable), `reads` and `joined` (keys)."""
+        """As `step`, but stop before any read: also `ticket` (hashable), `reads` and `joined` (keys).
+
+        `reads` are those whose records are kept; a bypassed key is read for the event alone, and is not among them.
+        """
 
     def complete(self, key: Key) -> Any:
         """The read of `key` has ended well; `victims` of a trim, if any."""

@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from expertcache_reference.stores.contents import Files, probe
+from expertcache_reference.stores.contents import Files, check_found, probe
 from expertcache_reference.stores.manifest import Manifest, decode
 from expertcache_reference.stores.reading import Opener, compact, parsed
 from expertcache_reference.stores.stacked import Held, experts_of, held, layout_of, parts_of
 from expertcache_reference.stores.store import FileStore, Model, geometry_of
 from expertcache_reference.stores.tensors import DAMAGED, Header
 from expertcache_spec.errors import InvalidModel
-from expertcache_spec.layout import FoundFile, Layout, broken_laws, check_files, fingerprint
+from expertcache_spec.layout import FoundFile, Layout, broken_laws, fingerprint
 from expertcache_spec.layout.files import WrongFile
 
 RECORDS = "records"
@@ -98,7 +98,7 @@ def _plain(
 def _check_sizes(layout: Layout, folder: Path, headers: Sequence[Header]) -> None:
     """Every file has the size that its header asks for; the first record that a short one lacks is named."""
     name = fingerprint(layout, "")
-    check_files(layout, "", {header.file: FoundFile(header.size, name) for header in headers})
+    check_found(folder, layout, "", {header.file: FoundFile(header.size, name) for header in headers})
     for header in headers:
         if header.size != header.expected:
             raise WrongFile(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from expertcache_reference.stores.reading import Here, Opened, Opener
 from expertcache_reference.stores.store import FileStore, Model
-from expertcache_spec.layout import Layout, pieces
+from expertcache_spec.layout import FoundFile, Layout, check_files, pieces
 from expertcache_spec.layout.files import WrongFile
 from expertcache_spec.model import Key
 
@@ -107,3 +107,11 @@ def changed(store: FileStore, key: Key) -> WrongFile:
         where=f"{store.folder / first.file}: byte {first.offset}",
         cure="the file is damaged: copy or pack it again",
     )
+
+
+def check_found(folder: Path, layout: Layout, name: str, found: Mapping[str, FoundFile]) -> None:
+    """As `check_files`, with the folder in what it raises (XC-LAYOUT-009)."""
+    try:
+        check_files(layout, name, found)
+    except WrongFile as error:
+        raise WrongFile(error.what, where=str(folder / error.where), cure=error.cure) from None

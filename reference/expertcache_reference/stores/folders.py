@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from expertcache_reference.stores.contents import Files, probe
+from expertcache_reference.stores.contents import Files, check_found, probe
 from expertcache_reference.stores.manifest import Fields, Manifest, decode
 from expertcache_reference.stores.reading import MAX_HEADER, Opened, Opener, parsed
 from expertcache_reference.stores.store import FileStore
-from expertcache_spec.layout import Extent, FoundFile, Layout, Shape, broken_laws, check_files, fingerprint
+from expertcache_spec.layout import Extent, FoundFile, Layout, Shape, broken_laws, fingerprint
 from expertcache_spec.layout.files import WrongFile
 from expertcache_spec.model import Key
 
@@ -67,7 +67,7 @@ def open_folder(folder: Path, machine: Opener) -> FileStore:
         raise fields.wrong(f"its offsets break {', '.join(broken)}")
     if fields.take("fingerprint", str) != fingerprint(layout, manifest.content):
         raise fields.wrong("its offsets, sizes or shapes do not have its fingerprint")
-    check_files(layout, manifest.content, _found(folder, layout, manifest, machine))
+    check_found(folder, layout, manifest.content, _found(folder, layout, manifest, machine))
     return FileStore(manifest.kind, folder, manifest.model, layout, manifest.content, manifest.records)
 
 
