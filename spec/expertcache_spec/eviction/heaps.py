@@ -68,43 +68,44 @@ class Heaps:
         """Forget the key; its entries go when they surface."""
         del self.filed[key]
 
-    def lift(self, rank: int, held: Collection[Key], aside: Lifted) -> Entry | None:
-        """Lift the first entry of the rank that nothing holds; what lies before it goes, held ones `aside`."""
+    def head(self, rank: int, held: Collection[Key], aside: Lifted) -> Entry | None:
+        """The first entry of the rank that nothing holds, on top of its heap; held ones before it go `aside`.
+
+        None where there is no such entry; the heap is empty then, and the caller drops the rank.
+        """
         heap, filed = self.heaps[rank], self.filed
         while heap:
-            entry: Entry = heappop(heap)
+            entry: Entry = heap[0]
             key = entry[1]
             if filed.get(key) is entry:
                 if key not in held:
                     return entry
                 aside.append((rank, entry))
+            heappop(heap)
         return None
 
-    def _least(self, held: Collection[Key], count: int, aside: Lifted) -> Lifted:
+    def _lift_least(self, held: Collection[Key], count: int, aside: Lifted) -> Lifted:
         """Lift the first `count` entries that nothing holds, or as many as there are."""
         found: Lifted = []
-        emptied = []
-        for rank in self.heaps:
-            while len(found) < count and (entry := self.lift(rank, held, aside)) is not None:
-                found.append((rank, entry))
-            if len(found) == count:
-                break
-            emptied.append(rank)
-        for rank in emptied:
-            del self.heaps[rank]
+        while self.heaps and len(found) < count:
+            rank = self.heaps.keys()[0]
+            if self.head(rank, held, aside) is None:
+                del self.heaps[rank]
+            else:
+                found.append((rank, heappop(self.heaps[rank])))
         return found
 
     def first(self, held: Collection[Key]) -> Key | None:
         """The least key that nothing holds."""
         aside: Lifted = []
-        found = self._least(held, 1, aside)
+        found = self._lift_least(held, 1, aside)
         self.put_back(aside + found)
         return found[0][1][1] if found else None
 
     def take(self, held: Collection[Key], count: int) -> list[Key]:
         """Remove the first `count` keys that nothing holds, or as many as there are, and return them in order."""
         aside: Lifted = []
-        gone = [entry[1] for _, entry in self._least(held, count, aside)]
+        gone = [entry[1] for _, entry in self._lift_least(held, count, aside)]
         self.put_back(aside)
         for key in gone:
             del self.filed[key]

@@ -17,19 +17,17 @@ id or by a seeded priority; llama.cpp #21609, vLLM #37190 and apus use the name 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from heapq import heappop, heappush
-from itertools import islice
 from typing import Any, ClassVar
 
 import attrs
-from sortedcontainers import SortedDict
 
 from expertcache_spec.eviction.base import Past, Policy
 from expertcache_spec.eviction.cards import Card, Parameter
 from expertcache_spec.eviction.counting.clock import Clock, clock_parameter
 from expertcache_spec.eviction.counting.stating import Stated
-from expertcache_spec.eviction.index import Heap
+from expertcache_spec.eviction.heaps import Entry, Heaps, Lifted
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
@@ -73,81 +71,87 @@ class Lfru(Policy):
     ties: str
     requests: dict[Key, int] = attrs.field(factory=dict)
     asked: dict[Key, int] = attrs.field(factory=dict)
-    counts: SortedDict = attrs.field(factory=SortedDict)
-    """Count to the heap of the residents with that count, the latest request of each first asked first."""
-    ages: Heap = attrs.field(factory=Heap)
-    """All residents by the time of their latest request."""
-    filed: dict[Key, int] = attrs.field(factory=dict)
-    """Resident to the count it is filed under."""
+    index: Heaps = attrs.field(factory=Heaps)
+    """Residents by count; in each by the time of the latest request and, where ties go by recency, the stamp."""
+    ages: list[Entry] = attrs.field(factory=list)
+    """A heap of the same entries, whatever the count."""
 
     def begin(self, event: Event) -> None:
         """Count every key asked for; `hit` files those among them that are resident."""
         self.clock.begin(event)
+        requests, asked, now = self.requests, self.asked, self.clock.now
         for key in event.keys:
-            self.requests[key] = self.requests.get(key, 0) + 1
-            self.asked[key] = self.clock.now
+            requests[key] = requests.get(key, 0) + 1
+            asked[key] = now
 
     def hit(self, key: Key, now: int) -> None:
         """File under the new count, time and stamp."""
-        self._take(key)
         self.insert(key, now)
 
     def insert(self, key: Key, now: int) -> None:
         """File under what is known of it."""
-        count = self.filed[key] = self.requests.get(key, 0)
+        count = self.requests.get(key, 0)
         since = self.asked[key] if count else 0
-        heap = self.counts.get(count)
-        if heap is None:
-            heap = self.counts[count] = Heap()
-        heap.file(key, (since, now if self.ties == "recency" else 0))
-        self.ages.file(key, since)
+        entry = self.index.file(key, count, (since, now if self.ties == "recency" else 0))
+        heappush(self.ages, entry)
+        if len(self.ages) > 64 + 4 * len(self.index.filed):
+            self.ages = sorted(self.index.filed.values())
 
-    def _take(self, key: Key) -> None:
-        count = self.filed.pop(key)
-        self.counts[count].remove(key)
-        if not self.counts[count].filed:
-            del self.counts[count]
-        self.ages.remove(key)
+    def _oldest(self) -> int:
+        """The earliest of the times of the residents' latest requests; now where there are none."""
+        ages, filed = self.ages, self.index.filed
+        while ages and filed.get(ages[0][1]) is not ages[0]:
+            heappop(ages)
+        return ages[0][0][0] if ages else self.clock.now
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The least score, the lowest key of equals."""
-        return next(self._from_least(held), None)
+        aside: Lifted = []
+        found = self._lift_least(held, 1, aside)
+        self.index.put_back(found + aside)
+        return found[0][1][1] if found else None
 
     def leave(self, held: Collection[Key], incoming: Sequence[Key]) -> list[Key]:
         """The least scores, the heads of the counts looked at once."""
-        gone = list(islice(self._from_least(held), len(incoming)))
+        aside: Lifted = []
+        gone = [entry[1] for _, entry in self._lift_least(held, len(incoming), aside)]
+        self.index.put_back(aside)
         for key in gone:
-            self._take(key)
+            self.index.remove(key)
         return gone
 
-    def _from_least(self, held: Collection[Key]) -> Iterator[Key]:
-        """The residents that nothing holds, the least score first, while nothing is filed or taken."""
-        oldest, now = self.ages.first(()), self.clock.now + 1
-        reach = now - (self.ages.filed[oldest] if oldest is not None else 0)
+    def _lift_least(self, held: Collection[Key], number: int, aside: Lifted) -> Lifted:
+        """Lift that many residents that nothing holds, the least score first; held ones before them go `aside`."""
+        now, index = self.clock.now + 1, self.index
+        reach, further = now - self._oldest(), iter(index.heaps)
         heads: list[tuple[int, int, Key, int]] = []
-        passed, further = held, iter(self.counts)
-        count = next(further, None)
-        while heads or count is not None:
-            if count is not None and not (heads and score(count, reach) > heads[0][0]):
-                looked, count = count, next(further, None)
+        found: Lifted = []
+        emptied: list[int] = []
+        coming = next(further, None)
+        while len(found) < number and (heads or coming is not None):
+            if coming is not None and not (heads and score(coming, reach) > heads[0][0]):
+                count, coming = coming, next(further, None)
             else:
-                _, _, key, looked = heappop(heads)
-                yield key
-                passed = {*passed, key}
-            if (key := self.counts[looked].first(passed)) is not None:
-                since, stamp = self.counts[looked].filed[key]
-                heappush(heads, (score(looked, now - since), stamp, key, looked))
+                count = heappop(heads)[3]
+                found.append((count, heappop(index.heaps[count])))
+            head = index.head(count, held, aside)
+            if head is None:
+                emptied.append(count)
+            else:
+                heappush(heads, (score(count, now - head[0][0]), head[0][1], head[1], count))
+        for count in emptied:
+            del index.heaps[count]
+        return found
 
     def evict(self, key: Key) -> None:
         """Remove from the index; count and time stay."""
-        self._take(key)
+        self.index.remove(key)
 
     def forget(self) -> None:
         """Zero the counts."""
         self.requests.clear()
-        for key, count in list(self.filed.items()):
-            _, stamp = self.counts[count].filed[key]
-            self.hit(key, stamp)
+        for key, ((_, stamp), _) in list(self.index.filed.items()):
+            self.insert(key, stamp)
 
 
 CARD = Card(
