@@ -13,6 +13,7 @@ from expertcache_spec.eviction import POLICIES, Value, make
 from expertcache_spec.eviction.predictive import CARDS
 from expertcache_spec.eviction.predictive.base import stranger
 from expertcache_spec.eviction.predictive.classes import Table
+from expertcache_spec.eviction.predictive.facts import Facts
 from expertcache_spec.eviction.predictive.shelves import Shelf
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import Replay, run_event
@@ -312,21 +313,16 @@ def test_under_ties_latest_the_key_asked_for_latest_goes_first(policy: str, form
 @pytest.mark.rule("XC-EVICT-273")
 def test_a_shelf_keeps_the_order_of_numbers_whatever_the_order_of_filing() -> None:
     for seed in range(30):
-        random, shelf, at = Random(seed), Shelf(), {}
-        for _ in range(200):
+        random, shelf, at = Random(seed), Shelf(), dict[int, Facts]()
+        for _ in range(400):
             if at and random.random() < 0.4:
-                number = random.choice(list(at))
-                shelf.take(number)
-                del at[number]
-            else:
-                number = random.randrange(1, 10_000)
-                if number not in at:
-                    at[number] = Key(0, number)
-                    shelf.put(number, Key(0, number))
-            held = {Key(0, number) for number in random.sample(sorted(at), len(at) // 4)}
-            free = [(number, key) for number, key in at.items() if key not in held]
-            assert shelf.first(held) == min(free, default=None)
-            assert shelf.latest(held) == max(free, default=None)
+                at.pop(random.choice(list(at))).place = None
+            elif (number := random.randrange(1, 10_000)) not in at:
+                at[number] = Facts(number, 1)
+                shelf.put(at[number])
+            oldest = random.random() < 0.5
+            assert list(shelf.walk(oldest)) == sorted(at.items(), reverse=not oldest)
+            assert len(shelf.row) <= shelf.most
 
 
 # ---------------------------------------------------------------------------------------------- bounds
@@ -381,13 +377,16 @@ def test_what_a_predictor_knows_is_bounded_by_the_model_and_not_by_the_trace(pol
     assert known[0] == known[1]
 
 
-def size_of(value: Any) -> int:
-    """The entries in all containers of an object."""
-    if isinstance(value, Key | str | int) or value is None:
+def size_of(value: Any, seen: dict[int, Any] | None = None) -> int:
+    """The entries in all containers of an object, each container counted once."""
+    seen = {} if seen is None else seen
+    if isinstance(value, Key | str | int) or value is None or id(value) in seen:
         return 0
+    seen[id(value)] = value
     if attrs.has(type(value)):
-        return sum(size_of(getattr(value, f.name)) for f in attrs.fields(type(value)))
-    return len(value) + sum(map(size_of, value.values() if isinstance(value, dict) else value))
+        return sum(size_of(getattr(value, f.name), seen) for f in attrs.fields(type(value)))
+    inner = value.values() if isinstance(value, dict) else value
+    return len(value) + sum(size_of(each, seen) for each in inner)
 
 
 @pytest.mark.parametrize("policy", NAMES)

@@ -8,6 +8,7 @@ of this kind is one function, `classify`: the number of the class of a key, from
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import add
 
 import attrs
 
@@ -53,7 +54,7 @@ class Table:
 
     def visit(self, chances: Sequence[int], uses: Iterable[int]) -> None:
         """One visit: how many keys of each class had a chance, and the class of each that was asked for."""
-        self.chances = [had + more for had, more in zip(self.chances, chances, strict=True)]
+        self.chances = list(map(add, self.chances, chances))
         for each in uses:
             self.uses[each] += 1
         if max(self.chances) >= self.limit:

@@ -24,7 +24,7 @@ class Facts:
     on end, up to its latest request, asked for it.
 
     The rest is for an index: `filed`, the class of the key; `seat`, the resident that is judged by it; `place`, the
-    number under which that one is filed, 0 when it is not.
+    entry by which that one is filed.
     """
 
     number: int
@@ -34,7 +34,7 @@ class Facts:
     run: int = 0
     filed: int = UNASKED
     seat: Key | None = None
-    place: int = 0
+    place: tuple[int, Facts] | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.define(slots=False)

@@ -61,6 +61,6 @@ CARD = Card(
     Hazard,
     "least likely to be asked for at its age",
     "causal estimators of the field report on V4.1 Flash",
-    "O(1) mostly, O(log resident) at worst",
+    "O(1) mostly, O(resident) at worst",
     (Parameter("ages", 6, "age classes: 0, 1, 2-3, 4-7 and so on", least=2, most=16), *LEARNING),
 )

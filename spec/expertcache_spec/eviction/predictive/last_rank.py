@@ -58,6 +58,6 @@ CARD = Card(
     LastRank,
     "least likely to be asked for at the rank it last had",
     "causal estimators of the field report on V4.1 Flash",
-    "O(1) mostly, O(log resident) at worst",
+    "O(1) mostly, O(resident) at worst",
     (Parameter("ranks", 8, "rank classes; the last one takes all further ranks", least=2, most=64), *LEARNING),
 )

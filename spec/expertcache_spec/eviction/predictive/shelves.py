@@ -2,66 +2,57 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, ClassVar
+from bisect import bisect
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from heapq import merge
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import ClassVar, TypeAlias
 
 import attrs
 from sortedcontainers import SortedDict
 
-from expertcache_spec.eviction.base import first_free
 from expertcache_spec.eviction.predictive.classes import Classified
 from expertcache_spec.eviction.predictive.facts import UNASKED, Facts
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
-Numbered = tuple[int, Key]
+Entry: TypeAlias = tuple[int, Facts]
+"""What judges a resident, behind the number of the request that the resident is filed by."""
+NUMBER = itemgetter(0)
 
 
 @attrs.define
 class Shelf:
-    """Keys in order of a number that no two share, both ends at hand.
+    """Entries in order of a number that no two share, both ends at hand.
 
-    A number is mostly the highest that the shelf has seen, and then its key is appended to the `row`; `strays`, which
-    come late, are sorted in. So filing costs O(1) mostly and O(log n) at worst. last: the highest number of the row.
+    An entry counts while it is the `place` of its facts, which is where they are filed latest; the outdated go when
+    they come to an end at hand, or all at once. A number is mostly among the highest, and then filing costs O(1).
     """
 
-    row: OrderedDict[int, Key] = attrs.field(factory=OrderedDict)
-    strays: SortedDict = attrs.field(factory=SortedDict)
-    last: int = 0
+    row: deque[Entry] = attrs.field(factory=deque)
+    most: int = 8
+    """At how many entries the outdated ones go."""
 
-    def put(self, number: int, key: Key) -> None:
-        """Put the key at its number."""
-        if number > self.last or not self.row:
-            self.row[number] = key
-            self.last = number
+    def put(self, facts: Facts) -> None:
+        """File the facts by their number; their former entry, on whatever shelf, is outdated."""
+        number, row = facts.number, self.row
+        facts.place = entry = (number, facts)
+        if not row or number > row[-1][0]:
+            row.append(entry)
         else:
-            self.strays[number] = key
+            row.insert(bisect(row, entry[:1]), entry)
+        if len(row) > self.most:
+            self.row = deque(entry for entry in row if entry[1].place is entry)
+            self.most = 8 + 4 * len(self.row)
 
-    def take(self, number: int) -> None:
-        """Remove the key at that number."""
-        if self.row.pop(number, None) is None:
-            del self.strays[number]
-
-    def first(self, held: Collection[Key]) -> Numbered | None:
-        """The lowest number and its key, held keys left out."""
-        return self._end(min, iter, held)
-
-    def latest(self, held: Collection[Key]) -> Numbered | None:
-        """The highest number and its key, held keys left out."""
-        return self._end(max, reversed, held)
-
-    def _end(self, best: Callable[..., Numbered], way: Callable[..., Any], held: Collection[Key]) -> Numbered | None:
-        found = None
-        for pair in way(self.row.items()):
-            if pair[1] not in held:
-                found = pair
-                break
-        if self.strays:
-            stray = next((number for number in way(self.strays) if self.strays[number] not in held), None)
-            if stray is not None:
-                return best(found or (stray, self.strays[stray]), (stray, self.strays[stray]))
-        return found
+    def walk(self, oldest: bool) -> Iterator[Entry]:
+        """The entries that count, rising, or falling from the highest."""
+        row, end = self.row, 0 if oldest else -1
+        while row and row[end][1].place is not row[end]:
+            row.popleft() if oldest else row.pop()
+        return (entry for entry in (row if oldest else reversed(row)) if entry[1].place is entry)
 
 
 @attrs.define(slots=False)
@@ -69,8 +60,8 @@ class IndexedClasses(Classified):
     """The indexed form: a shelf for each class, in order of request number.
 
     A key changes class when it is asked for, and when its age reaches one of `turns`, which must be where `classify`
-    grows by one: then the visit of that many visits ago is looked up. So a request costs O(log resident) and
-    O(turns), a victim O(classes).
+    grows by one: then the visit of that many visits ago is looked up. So a request costs O(turns) mostly, and a
+    victim O(classes).
     """
 
     stamped: ClassVar[bool] = False
@@ -83,8 +74,10 @@ class IndexedClasses(Classified):
     """Class to the residents that are judged to be in it."""
     unjudged: SortedDict = attrs.field(factory=SortedDict, init=False)
     """The residents that are judged by a key that nobody has asked for."""
-    ranking: list[tuple[int, Shelf]] = attrs.field(factory=list, init=False)
-    """The shelves that are not empty by likelihood, rising; none when it must be made again."""
+    likelihoods: list[int] = attrs.field(factory=list, init=False)
+    """Of every class, when they were last ranked."""
+    ranking: list[int] = attrs.field(factory=list, init=False)
+    """The classes by likelihood, rising; none when it must be made again."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -99,24 +92,29 @@ class IndexedClasses(Classified):
         known, latest = self.known[layer], self.visitors[layer]
         asked = self.past.record(event)
         self.table.visit(known, [facts.filed for facts in asked if facts.filed != UNASKED])
-        moves = self._turned(latest, self.past.visits[layer])
+        self._turn(known, latest, self.past.visits[layer])
         latest.append(asked)
         for key, facts in zip(reversed(event.keys), asked, strict=True):
             if facts.filed == UNASKED:
                 self._meet(self.judge(key), facts)
-            moves.append((facts, self.classify(facts, 0)))
-        self._move(known, moves)
+            self._move(known, facts, self.classify(facts, 0))
         self.ranking.clear()
 
-    def _turned(self, latest: deque[list[Facts]], visit: int) -> list[tuple[Facts, int]]:
-        """The keys whose age has just reached a turn, each with its new class."""
-        moves = []
+    def _turn(self, known: list[int], latest: deque[list[Facts]], visit: int) -> None:
+        """The keys whose age has just reached a turn go one class up, and so does whom they judge."""
+        shelves, there = self.shelves, len(latest)
         for turn in self.turns:
-            if turn > len(latest):
+            if turn > there:
                 break
             then = visit - turn
-            moves += [(facts, facts.filed + 1) for facts in latest[-turn] if facts.visit == then]
-        return moves
+            for facts in latest[-turn]:
+                if facts.visit == then:
+                    old = facts.filed
+                    facts.filed = to = old + 1
+                    known[old] -= 1
+                    known[to] += 1
+                    if facts.seat is not None:
+                        shelves[to].put(facts)
 
     def _meet(self, key: Key, facts: Facts) -> None:
         """The first request of the key by which `key` is judged."""
@@ -124,20 +122,14 @@ class IndexedClasses(Classified):
             del self.unjudged[key]
             facts.seat = key
 
-    def _move(self, known: list[int], moves: Iterable[tuple[Facts, int]]) -> None:
-        """Put keys of one layer into their classes, and on these shelves whom they judge."""
-        shelves = self.shelves
-        for facts, to in moves:
-            old, facts.filed = facts.filed, to
-            if old != UNASKED:
-                known[old] -= 1
-            known[to] += 1
-            seat = facts.seat
-            if seat is not None:
-                if facts.place:
-                    shelves[old].take(facts.place)
-                facts.place = number = facts.number
-                shelves[to].put(number, seat)
+    def _move(self, known: list[int], facts: Facts, to: int) -> None:
+        """Put a key into its class, and on the shelf of that class whom it judges."""
+        old, facts.filed = facts.filed, to
+        known[to] += 1
+        if old != UNASKED:
+            known[old] -= 1
+        if facts.seat is not None:
+            self.shelves[to].put(facts)
 
     def insert(self, key: Key, now: int) -> None:
         """File under the class as it stands."""
@@ -145,27 +137,36 @@ class IndexedClasses(Classified):
         if facts is None:
             self.unjudged[key] = None
         else:
-            facts.seat, facts.place = key, facts.number
-            self.shelves[facts.filed].put(facts.number, key)
-            self.ranking.clear()
+            facts.seat = key
+            self.shelves[facts.filed].put(facts)
 
     def victim(self, held: Collection[Key], incoming: Key | None) -> Key | None:
         """The first key of the least likely class that has one to give, or of several equally likely ones."""
-        if self.unjudged and (key := first_free(self.unjudged, held)):
-            return key
+        return next(self._from_least(held), None)
+
+    def leave(self, held: Collection[Key], incoming: Sequence[Key]) -> list[Key]:
+        """The first keys, in one walk."""
+        gone = list(islice(self._from_least(held), len(incoming)))
+        for key in gone:
+            self.evict(key)
+        return gone
+
+    def _from_least(self, held: Collection[Key]) -> Iterator[Key]:
+        """The residents that nothing holds, the least likely first, while none is filed or evicted."""
+        for key in self.unjudged:
+            if key not in held:
+                yield key
         if not self.ranking:
-            pairs = zip(self.table.likelihoods(), self.shelves, strict=True)
-            filled = [pair for pair in pairs if pair[1].row or pair[1].strays]
-            self.ranking = sorted(filled, key=lambda pair: pair[0])
+            self.likelihoods = self.table.likelihoods()
+            self.ranking = sorted(range(self.count), key=self.likelihoods.__getitem__)
         oldest = self.ties == "oldest"
-        found: tuple[int, int, Key] | None = None
-        for value, shelf in self.ranking:
-            if found is not None and value > found[0]:
-                break
-            first = shelf.first(held) if oldest else shelf.latest(held)
-            if first is not None and (found is None or (first < found[1:]) == oldest):
-                found = (value, *first)
-        return None if found is None else found[2]
+        for _, classes in groupby(self.ranking, self.likelihoods.__getitem__):
+            walks = [self.shelves[each].walk(oldest) for each in classes if self.shelves[each].row]
+            if not walks:
+                continue
+            for _, facts in walks[0] if len(walks) == 1 else merge(*walks, key=NUMBER, reverse=not oldest):
+                if (key := facts.seat) is not None and key not in held:
+                    yield key
 
     def evict(self, key: Key) -> None:
         """Only residency ends."""
@@ -173,13 +174,12 @@ class IndexedClasses(Classified):
         if facts is None:
             del self.unjudged[key]
         else:
-            self.shelves[facts.filed].take(facts.place)
-            facts.seat, facts.place = None, 0
+            facts.seat = facts.place = None
 
     def forget(self) -> None:
         """Every known key is classified anew from what is left."""
         super().forget()
         past = self.past
         for key, facts in sorted(past.asked.items(), key=lambda item: item[1].number):
-            self._move(self.known[key.layer], [(facts, self.classify(facts, past.age(key)))])
+            self._move(self.known[key.layer], facts, self.classify(facts, past.age(key)))
         self.ranking.clear()

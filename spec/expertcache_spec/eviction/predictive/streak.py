@@ -61,6 +61,6 @@ CARD = Card(
     Streak,
     "least likely to be asked for after its latest run of requests",
     "causal estimators of the field report on V4.1 Flash",
-    "O(1) mostly, O(log resident) at worst",
+    "O(1) mostly, O(resident) at worst",
     (Parameter("longest", 6, "visits on end that count as the longest run", least=1, most=64), *LEARNING),
 )
