@@ -72,8 +72,8 @@ def test_each_package_imports_only_the_siblings_it_may(folder: str) -> None:
 
 def test_the_specification_does_no_input_output_and_knows_no_clock_thread_or_chance() -> None:
     pure = {
-        "__future__", "collections", "copy", "functools", "hashlib", "heapq", "itertools", "json", "math", "re",
-        "types", "typing", "zlib", "attrs", "icontract", "sortedcontainers", "expertcache_spec",
+        "__future__", "bisect", "collections", "copy", "functools", "hashlib", "heapq", "itertools", "json", "math",
+        "operator", "re", "types", "typing", "zlib", "attrs", "icontract", "sortedcontainers", "expertcache_spec",
     }  # fmt: skip
     for path in sources("spec"):
         # One reads its one switch, the other imports the module that somebody names for a policy of their own.

@@ -316,12 +316,13 @@ def test_a_shelf_keeps_the_order_of_numbers_whatever_the_order_of_filing() -> No
         random, shelf, at = Random(seed), Shelf(), dict[int, Facts]()
         for _ in range(400):
             if at and random.random() < 0.4:
-                at.pop(random.choice(list(at))).place = None
+                at.pop(random.choice(list(at))).leave()
             elif (number := random.randrange(1, 10_000)) not in at:
-                at[number] = Facts(number, 1)
+                at[number] = Facts(number, 1, seat=Key(0, number))
                 shelf.put(at[number])
             oldest = random.random() < 0.5
-            assert list(shelf.walk(oldest)) == sorted(at.items(), reverse=not oldest)
+            filed = [[number, Key(0, number)] for number in sorted(at, reverse=not oldest)]
+            assert list(shelf.walk(oldest)) == filed
             assert len(shelf.row) <= shelf.most
 
 

@@ -128,12 +128,14 @@ class Lfru(Policy):
         found: Lifted = []
         emptied: list[int] = []
         coming = next(further, None)
-        while len(found) < number and (heads or coming is not None):
+        while number and (heads or coming is not None):
             if coming is not None and not (heads and score(coming, reach) > heads[0][0]):
                 count, coming = coming, next(further, None)
             else:
                 count = heappop(heads)[3]
                 found.append((count, heappop(index.heaps[count])))
+                if len(found) == number:
+                    break  # nobody asks who comes next
             head = index.head(count, held, aside)
             if head is None:
                 emptied.append(count)

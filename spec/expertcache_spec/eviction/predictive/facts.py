@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -12,6 +13,9 @@ from expertcache_spec.trace import Event
 
 UNASKED = -1
 """The class of keys that no event has asked for."""
+
+Entry: TypeAlias = list[Any]
+"""The number of a request, and the resident that is filed by it: none when the entry is outdated."""
 
 
 @attrs.define
@@ -34,7 +38,13 @@ class Facts:
     run: int = 0
     filed: int = UNASKED
     seat: Key | None = None
-    place: tuple[int, Facts] | None = attrs.field(default=None, eq=False, repr=False)
+    place: Entry | None = None
+
+    def leave(self) -> None:
+        """The entry, if there is one, is outdated."""
+        if self.place is not None:
+            self.place[1] = None
+            self.place = None
 
 
 @attrs.define(slots=False)

@@ -8,27 +8,25 @@ from collections.abc import Collection, Iterator, Sequence
 from heapq import merge
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import attrs
 from sortedcontainers import SortedDict
 
 from expertcache_spec.eviction.predictive.classes import Classified
-from expertcache_spec.eviction.predictive.facts import UNASKED, Facts
+from expertcache_spec.eviction.predictive.facts import UNASKED, Entry, Facts
 from expertcache_spec.model import Key
 from expertcache_spec.trace import Event
 
-Entry: TypeAlias = tuple[int, Facts]
-"""What judges a resident, behind the number of the request that the resident is filed by."""
 NUMBER = itemgetter(0)
 
 
 @attrs.define
 class Shelf:
-    """Entries in order of a number that no two share, both ends at hand.
+    """Residents in order of a number that no two share, both ends at hand.
 
-    An entry counts while it is the `place` of its facts, which is where they are filed latest; the outdated go when
-    they come to an end at hand, or all at once. A number is mostly among the highest, and then filing costs O(1).
+    An entry without a resident is outdated. Such entries go when they come to an end at hand, or all at once. A number
+    is mostly among the highest, and then filing costs O(1).
     """
 
     row: deque[Entry] = attrs.field(factory=deque)
@@ -36,23 +34,24 @@ class Shelf:
     """At how many entries the outdated ones go."""
 
     def put(self, facts: Facts) -> None:
-        """File the facts by their number; their former entry, on whatever shelf, is outdated."""
+        """File whom the facts judge by their number; the former entry, on whatever shelf, is outdated."""
+        facts.leave()
         number, row = facts.number, self.row
-        facts.place = entry = (number, facts)
+        facts.place = entry = [number, facts.seat]
         if not row or number > row[-1][0]:
             row.append(entry)
         else:
-            row.insert(bisect(row, entry[:1]), entry)
+            row.insert(bisect(row, [number]), entry)
         if len(row) > self.most:
-            self.row = deque(entry for entry in row if entry[1].place is entry)
+            self.row = deque(entry for entry in row if entry[1] is not None)
             self.most = 8 + 4 * len(self.row)
 
     def walk(self, oldest: bool) -> Iterator[Entry]:
         """The entries that count, rising, or falling from the highest."""
         row, end = self.row, 0 if oldest else -1
-        while row and row[end][1].place is not row[end]:
+        while row and row[end][1] is None:
             row.popleft() if oldest else row.pop()
-        return (entry for entry in (row if oldest else reversed(row)) if entry[1].place is entry)
+        return (entry for entry in (row if oldest else reversed(row)) if entry[1] is not None)
 
 
 @attrs.define(slots=False)
@@ -164,8 +163,8 @@ class IndexedClasses(Classified):
             walks = [self.shelves[each].walk(oldest) for each in classes if self.shelves[each].row]
             if not walks:
                 continue
-            for _, facts in walks[0] if len(walks) == 1 else merge(*walks, key=NUMBER, reverse=not oldest):
-                if (key := facts.seat) is not None and key not in held:
+            for _, key in walks[0] if len(walks) == 1 else merge(*walks, key=NUMBER, reverse=not oldest):
+                if key not in held:
                     yield key
 
     def evict(self, key: Key) -> None:
@@ -174,7 +173,8 @@ class IndexedClasses(Classified):
         if facts is None:
             del self.unjudged[key]
         else:
-            facts.seat = facts.place = None
+            facts.leave()
+            facts.seat = None
 
     def forget(self) -> None:
         """Every known key is classified anew from what is left."""
