@@ -35,8 +35,9 @@ class Shelf:
 
     def put(self, facts: Facts) -> None:
         """File whom the facts judge by their number; the former entry, on whatever shelf, is outdated."""
-        facts.leave()
-        number, row = facts.number, self.row
+        number, row, former = facts.number, self.row, facts.place
+        if former is not None:
+            former[1] = None
         facts.place = entry = [number, facts.seat]
         if not row or number > row[-1][0]:
             row.append(entry)
