@@ -108,6 +108,7 @@ def test_the_end_of_a_file_is_an_error_that_names_file_offset_wanted_and_got(way
             reader.submit("key", [Extent("a", 0, 96)], into).wait()
         error = found.value
         assert (error.file, error.offset, error.wanted, error.got) == ("a", 0, 96, 50)
+        assert error.where == str(FOLDER / "a")
         assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 

@@ -129,7 +129,7 @@ def test_only_events_that_miss_something_count_as_overlapped() -> None:
         (("--stream", "9"), "has 0 passes"),
         (("--to", "picture.gif"), "one of .png, .svg, .json"),
         (("--disciplines", "spilt"), "one of sync, split"),
-        (("--disciplines", "free:3"), "free is always taken"),
+        (("--disciplines", "free:3"), "free takes none"),
         (("--disciplines", "split:1000000000000000000000"), "from 1 to 1000000000"),
         (("--hardware", "builtin:abacus"), "builtin:ds4-m5-pro"),
     ],

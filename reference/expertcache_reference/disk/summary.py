@@ -92,7 +92,7 @@ def verdict(lines: Sequence[Line], claim: Claim) -> tuple[Verdict, str]:
     Only runs that are cold by evidence say what the device can; a tenth is allowed for what a run's luck gives.
     """
     rate, cold = claim.bytes / claim.seconds, [line.best for line in lines if line.state == "cold"]
-    said = f"{rate / 1e9:.2f} GB/s"
+    said = f"{rate / 1e9:.3g} GB/s"
     if not cold:
         return "unknown", f"{said}: no run here is cold by evidence, so nothing says what the device can"
     fastest = max(cold)

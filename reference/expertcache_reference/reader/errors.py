@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from expertcache_spec.errors import ExpertCacheError
+from expertcache_spec.layout.extents import Extent
 
 
 class ReadFailed(ExpertCacheError):
     """Bytes that did not come: the file has ended, the system refused, there was no memory to put them.
 
-    file, offset: where the request began. wanted, got: bytes asked for, and how many of them had come.
+    file, offset: where the request began; the file as its store names it, while `where` has the folder too. wanted,
+    got: bytes asked for, and how many of them had come.
     """
 
     code: ClassVar[str] = "read-failed"
@@ -39,21 +42,23 @@ def _rebuild(
     return kind(what, where=where, cure=cure, at=at)
 
 
-def file_ended(file: str, offset: int, wanted: int, got: int) -> ReadFailed:
+def file_ended(path: Path, piece: Extent, got: int) -> ReadFailed:
     """The file ends before the bytes that were asked for."""
+    file, offset, wanted = piece
     return ReadFailed(
         f"{wanted} bytes wanted from offset {offset}, {got} came: the file ends",
-        where=file,
+        where=str(path),
         cure="the file is cut off or was replaced: copy or pack it again",
         at=(file, offset, wanted, got),
     )
 
 
-def refused(file: str, offset: int, wanted: int, got: int, error: Exception) -> ReadFailed:
+def refused(path: Path, piece: Extent, got: int, error: Exception) -> ReadFailed:
     """The system did not do what it was asked to."""
+    file, offset, wanted = piece
     return ReadFailed(
         f"{wanted} bytes wanted from offset {offset}, {got} came: {type(error).__name__}: {error}",
-        where=file,
+        where=str(path),
         cure="look at the file and its device; the read may be tried again",
         at=(file, offset, wanted, got),
     )

@@ -18,6 +18,7 @@ MOST_OPEN = 128
 class Opened:
     """An open file: in how many hands it is, and its mapping once somebody has asked for one."""
 
+    path: Path
     file: File
     users: int = 0
     mapping: Mapping | None = None
@@ -35,7 +36,8 @@ class Files:
     """Files of one folder by name. Its lock is a leaf: nothing else is taken while it is held."""
 
     def __init__(self, machine: Machine, folder: Path, most_open: int = MOST_OPEN) -> None:
-        self._machine, self._folder, self._most = machine, folder, most_open
+        self.folder = folder
+        self._machine, self._most = machine, most_open
         self._lock = machine.lock()
         self._opened: OrderedDict[str, Opened] = OrderedDict()
 
@@ -45,12 +47,16 @@ class Files:
             found = self._opened.get(name)
             if found is None:
                 self._make_room()
-                found = self._opened[name] = Opened(self._machine.open(self._folder / name))
+                found = self._opened[name] = self._open(name)
             if mapped and found.mapping is None:
                 found.mapping = found.file.map()
             self._opened.move_to_end(name)
             found.users += 1
             return found
+
+    def _open(self, name: str) -> Opened:
+        path = self.folder / name
+        return Opened(path, self._machine.open(path))
 
     def give(self, opened: Opened) -> None:
         """One hand less."""
@@ -89,6 +95,10 @@ class Hand:
             held = self._held = self._files.take(name, mapped=mapped)
             self._name = name
         return held
+
+    def path(self, name: str) -> Path:
+        """Where the file of that name is."""
+        return self._files.folder / name
 
     def empty(self) -> None:
         """Give back what it holds."""

@@ -32,7 +32,7 @@ def fill(
         try:
             opened = hand.take(piece.file, mapped=mapped)
         except OSError as error:
-            raise refused(piece.file, piece.offset, piece.length, 0, error) from error
+            raise refused(hand.path(piece.file), piece, 0, error) from error
         if mapped:
             _copy(opened, piece, into, count)
         else:
@@ -58,9 +58,9 @@ def _read(opened: Opened, piece: Extent, into: memoryview, most: int, count: Cou
         except InterruptedError:
             continue
         except OSError as error:
-            raise refused(piece.file, piece.offset, piece.length, got, error) from error
+            raise refused(opened.path, piece, got, error) from error
         if came < 1:
-            raise file_ended(piece.file, piece.offset, piece.length, got)
+            raise file_ended(opened.path, piece, got)
         count(came)
         got += came
 
@@ -74,11 +74,11 @@ def _copy(opened: Opened, piece: Extent, into: memoryview, count: Count) -> None
     try:
         size = opened.file.size()
     except OSError as error:
-        raise refused(piece.file, piece.offset, piece.length, 0, error) from error
+        raise refused(opened.path, piece, 0, error) from error
     view = opened.mapping.view
     have = min(size, len(view)) - piece.offset
     if have < piece.length:
-        raise file_ended(piece.file, piece.offset, piece.length, max(0, have))
+        raise file_ended(opened.path, piece, max(0, have))
     # numpy lets go of the interpreter while it copies and faults pages in; a slice of a memoryview does not.
     source = numpy.frombuffer(view, numpy.uint8, piece.length, piece.offset)
     numpy.copyto(numpy.frombuffer(into, numpy.uint8), source)

@@ -113,7 +113,11 @@ def parse_discipline(text: str, *, tokens: int = 0, entries: int = 0) -> Discipl
     """
     name, colon, number = text.partition(":")
     if name in NAMES and colon and name in ("sync", "free"):
-        raise UnknownName(f"threshold {_cut(number)}", where=f"discipline {name}", cure=f"{name} is always taken")
+        raise UnknownName(
+            f"threshold {_cut(number)}",
+            where=f"discipline {name}",
+            cure=f"{name} takes none, it is always taken: leave the threshold out",
+        )
     threshold = whole(number) if colon else 1
     if threshold is None or not 0 < threshold <= MOST_MISSING:
         cure = f"a whole number from 1 to {MOST_MISSING}, as in split:3"
