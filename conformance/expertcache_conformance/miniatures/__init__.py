@@ -14,8 +14,11 @@ from expertcache_conformance.miniatures import (  # noqa: F401 - MINIATURES
     wrong_admissions,
     wrong_bytes,
     wrong_estimates,
+    wrong_orders,
     wrong_policies,
+    wrong_protection,
     wrong_queues,
+    wrong_room,
     wrong_standings,
 )
 from expertcache_conformance.miniatures.odd import ODDITIES
