@@ -124,6 +124,27 @@ def bandwidth_for_every_worker(request: Scenario) -> dict[str, Any]:
     return changed(request, change)
 
 
+@planner("ds4#623", "XC-SCHED-001", "XC-SCHED-003", disciplines=EVERY)
+def every_layer_is_like_the_first(request: Scenario) -> dict[str, Any]:
+    """All records are read as those of the first layer are."""
+    alike = attrs.evolve(request, records=request.records[:1])
+    return told(request, make_plan(alike))
+
+
+@planner("Crow#86", "XC-SCHED-003", disciplines=EVERY)
+def warm_pages_are_read_cold(request: Scenario) -> dict[str, Any]:
+    """What the page cache answers takes as long as what comes from the device."""
+    cold = attrs.evolve(request, storage=attrs.evolve(request.storage, warm_percent=0))
+    return told(cold, make_plan(cold))
+
+
+@planner("expertcache", "XC-SCHED-007", capabilities=["schedule", "evaluator"], disciplines=EVERY)
+def requests_in_an_order_of_its_own(request: Scenario) -> dict[str, Any]:
+    """Requests are queued record by record whatever the scenario says: legal, and not what an evaluator answers."""
+    own = attrs.evolve(request, discipline=attrs.evolve(request.discipline, reads="record"))
+    return told(request, make_plan(own))
+
+
 @planner("expertcache", "XC-SCHED-007", capabilities=["evaluator"], disciplines=EVERY)
 def evaluator_that_waits(request: Scenario) -> dict[str, Any]:
     """Every event begins a nanosecond after it could: legal, and not what an evaluator answers."""

@@ -17,7 +17,8 @@ from expertcache_spec.fanout import MOST_CHUNKS, PAGES
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import Replay
 from expertcache_spec.residency import Settings
-from expertcache_spec.schedule import Costs, Discipline, Load, Scenario, Storage, divided, loads
+from expertcache_spec.schedule import Costs, Discipline, Load, Request, Scenario, Storage, divided, loads
+from expertcache_spec.schedule.disciplines import ORDERS
 from expertcache_spec.trace import Trace
 
 WANTED = (-1, *range(MOST_CHUNKS + 3), 100)
@@ -80,9 +81,22 @@ def scenario(name: str, choose: Choose) -> Scenario:
         found = [_guessing(load, model, choose) for load in found]
     costs = Costs(**{field.name: choose(5) for field in attrs.fields(Costs)})
     storage = Storage(1 + choose(3), 1 + choose(3), NANOSECOND, choose(3))
-    record = divided(*([1 + choose(4) for _ in range(1 + choose(most))] for most in (3, 2)))
-    guards = {"threshold": 1 + choose(2), "tokens": choose(3), "entries": choose(3)} if choose(2) else {}
-    return Scenario(tuple(found), (record,), costs, storage, Discipline(name, **guards))  # type: ignore[arg-type]
+    records = [_record(choose)]
+    guards: dict[str, Any] = {}
+    if choose(2):
+        guards |= {"threshold": 1 + choose(2), "tokens": choose(3), "entries": choose(3)}
+    if choose(2):
+        records += [_record(choose) for _ in range(layers - 1)]
+    if not choose(3):
+        warm = {"warm_bandwidth": (2 + choose(3)) * NANOSECOND, "warm_latency": choose(2)}
+        storage = attrs.evolve(storage, warm_percent=(100, 50, 25)[choose(3)], **warm)
+    if choose(2):
+        guards["reads"] = ORDERS[choose(len(ORDERS))]
+    return Scenario(tuple(found), tuple(records), costs, storage, Discipline(name, **guards))  # type: ignore[arg-type]
+
+
+def _record(choose: Choose) -> tuple[Request, ...]:
+    return divided(*([1 + choose(4) for _ in range(1 + choose(most))] for most in (3, 2)))
 
 
 def _guessing(load: Load, model: Geometry, choose: Choose) -> Load:

@@ -15,7 +15,8 @@ def weight(scenario: Scenario) -> tuple[int, ...]:
     """How large a scenario is: events, keys, requests, then the numbers in it."""
     loads, how = scenario.loads, scenario.discipline
     keys = sum(len(load.keys) + len(load.missing) + len(load.victims) + len(load.prefetches) for load in loads)
-    storage = (scenario.storage.workers, scenario.storage.lanes, scenario.storage.latency)
+    store = scenario.storage
+    storage = (store.workers, store.lanes, store.latency, store.warm_percent, store.warm_latency or 0)
     numbers = [*attrs.astuple(scenario.costs), *storage, how.threshold, how.tokens, how.entries]
     numbers += [number for load in loads for number in (load.stream, load.tokens, load.entries)]
     requests = [request.bytes for record in scenario.records for request in record]
@@ -54,7 +55,7 @@ def _changes(scenario: Scenario) -> Iterator[Any]:
 def _fewer(scenario: Scenario, name: str) -> Iterator[Any]:
     owner = getattr(scenario, name)
     for field, value in attrs.asdict(owner).items():
-        if type(value) is int and field != "bandwidth":
+        if type(value) is int and not field.endswith("bandwidth"):
             for less in dict.fromkeys((0, 1, value // 2, value - 1)):
                 if 0 <= less < value:
                     yield lambda field=field, less=less: {name: attrs.evolve(owner, **{field: less})}
