@@ -11,7 +11,7 @@ import pytest
 
 from expertcache_spec.errors import InvalidTrace, NeedsFuture, UnknownName
 from expertcache_spec.metrics import broken_identities
-from expertcache_spec.misses import ChangesTrace, Losses, Misses, decisions
+from expertcache_spec.misses import ChangesTrace, Losses, Lossy, Misses, decisions
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.prefetch import Prefetch
 from expertcache_spec.replay import Replay, Result, as_dict, replay
@@ -145,6 +145,50 @@ def test_biased_scores_choose_and_original_ones_weigh() -> None:
 @pytest.mark.rule("XC-MISS-009")
 def test_fewer_experts_are_the_first() -> None:
     assert decisions.fewer((5, 3, 8), 2) == [True, True, False]
+    assert decisions.fewer((5, 3), 3) == [True, True]
+
+
+@pytest.mark.rule("XC-MISS-003", "XC-MISS-009")
+def test_the_top_expert_is_the_heaviest_wherever_it_stands_and_without_weights_the_first() -> None:
+    assert (decisions.top((0.05, 0.05, 0.9)), decisions.top((0.4, 0.4)), decisions.top(None)) == (2, 0, 0)
+    assert decisions.late_ranked(3, 2, best=2) == [False, True, False]
+    assert decisions.precisions((0.05, 0.05, 0.9), 0.0, 0.05) == ["high", "low", "high"]
+    assert decisions.fewer((5, 3, 8), 2, best=2) == [True, False, True]
+    assert decisions.fewer((5, 3, 8), 2, best=1) == [True, True, False]
+    scores = (0.5, 0.5, 0.5, 0.5)
+    assert decisions.substituted((0, 1, 2), [True] * 3, scores, {3}, 0, best=2) == [3, 1, 2]
+
+
+@pytest.mark.rule("XC-MISS-003")
+@pytest.mark.parametrize("weights", [((0.05, 0.05, 0.9),), None])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"mode": "drop-rank", "rank": 1}, {"mode": "substitute", "tolerance": 1.0}, {"mode": "fewer", "k": 1},
+        {"mode": "drop-weight", "factor": 9.0}, {"mode": "lower-precision", "high": 0.0, "low": 0.0},
+    ],
+)  # fmt: skip
+def test_the_top_expert_of_a_row_that_is_not_in_order_of_weight_is_served(weights: Any, how: dict[str, Any]) -> None:
+    scores = ((0.5,) * 6,)
+    event = Event(0, ((0, 1, 2),), weights=weights, scores=scores)
+    if weights is None and how["mode"] in ("drop-weight", "lower-precision"):
+        return  # it decides by weights
+    served, lost = Lossy(Misses(**how), Geometry(1, 6, 3)).apply(event, lambda key: key.expert > 2)
+    top = Key(0, 2 if weights else 0)
+    assert top in served.keys
+    assert lost
+    assert top not in lost
+
+
+@pytest.mark.rule("XC-MISS-008")
+def test_the_delta_of_rerouting_is_the_mean_of_all_tokens_so_far() -> None:
+    # Ranges of 10 and 1: after both the mean is 5.5, so a bias of .1 lifts a resident over a gap of .5, not of .6.
+    for gap, chosen in ((0.5, (0, 2)), (0.6, (0, 1))):
+        lossy_run = Lossy(Misses("reroute", bias=0.1, delta="range", open_loop=True), Geometry(1, 4, 2))
+        for scores in ((10.0, 5.0, 3.0, 0.0), (1.0, 0.8, 0.8 - gap, 0.0)):
+            event = Event(0, ((0, 1),), scores=(scores,))
+            served, _ = lossy_run.apply(event, lambda key: key.expert == 2)
+        assert served.rows == (chosen,)
 
 
 # ---------------------------------------------------------------------------------------------- replays

@@ -14,9 +14,12 @@ from typing import Literal
 Precision = Literal["high", "low", "skip"]
 
 
-def top(weights: Sequence[float]) -> int:
-    """The place of the highest weight, the first of equals: the expert that is never given up (XC-MISS-003)."""
-    return max(range(len(weights)), key=lambda place: (weights[place], -place))
+def top(weights: Sequence[float] | None) -> int:
+    """The place of the expert that is never given up: the highest weight, the first of equals (XC-MISS-003).
+
+    Without weights (None) the first-ranked, 0. The functions below take it as `best`.
+    """
+    return 0 if weights is None else max(range(len(weights)), key=lambda place: (weights[place], -place))
 
 
 def light(weights: Sequence[float], factor: float) -> list[bool]:
@@ -28,12 +31,12 @@ def light(weights: Sequence[float], factor: float) -> list[bool]:
     return [place != first and weight < limit for place, weight in enumerate(weights)]
 
 
-def late_ranked(count: int, rank: int) -> list[bool]:
-    """Which places may be dropped by rank: those from `rank` on, counted from 1; the first never (XC-MISS-004).
+def late_ranked(count: int, rank: int, best: int = 0) -> list[bool]:
+    """Which places may be dropped by rank: those from `rank` on, counted from 1; the top one never (XC-MISS-004).
 
     Source: SpecMD, after arXiv 2412.00099 (rank 3).
     """
-    return [place > 0 and place + 1 >= rank for place in range(count)]
+    return [place != best and place + 1 >= rank for place in range(count)]
 
 
 def kept(absent: Sequence[bool], droppable: Sequence[bool]) -> list[bool]:
@@ -54,7 +57,12 @@ def renormalised(weights: Sequence[float], served: Sequence[bool]) -> tuple[floa
 
 
 def substituted(
-    row: Sequence[int], absent: Sequence[bool], scores: Sequence[float], resident: Collection[int], tolerance: float
+    row: Sequence[int],
+    absent: Sequence[bool],
+    scores: Sequence[float],
+    resident: Collection[int],
+    tolerance: float,
+    best: int = 0,
 ) -> list[int]:
     """The row, each absent expert but the top one replaced where a resident scores nearly as much (XC-MISS-006).
 
@@ -64,7 +72,7 @@ def substituted(
     """
     found, free = list(row), {expert for expert in resident if expert not in row}
     for place, expert in enumerate(row):
-        if place == 0 or not absent[place]:
+        if place == best or not absent[place]:
             continue
         near = [other for other in free if scores[other] >= scores[expert] - tolerance]
         if near:
@@ -76,13 +84,14 @@ def substituted(
 def precisions(weights: Sequence[float], high: float, low: float) -> list[Precision]:
     """In which precision each place is worth reading, by the weight of the places before it (XC-MISS-007).
 
-    Up to `high` in full, up to `low` in low precision, beyond it not at all; the first always in full. Source: HOBBIT
+    Up to `high` in full, up to `low` in low precision, beyond it not at all; the top one always in full. Source: HOBBIT
     (0.6 and 0.9), arXiv 2411.01433.
     """
     found: list[Precision] = []
+    best = top(weights)
     for place in range(len(weights)):
         before = math.fsum(weights[:place])
-        found.append("high" if place == 0 or before <= high else "low" if before <= low else "skip")
+        found.append("high" if place == best or before <= high else "low" if before <= low else "skip")
     return found
 
 
@@ -112,6 +121,10 @@ def spread(scores: Sequence[float], delta: str) -> float:
     return math.fsum(scores) / len(scores) if delta == "mean" else max(scores) - min(scores)
 
 
-def fewer(row: Sequence[int], k: int) -> list[bool]:
-    """Which places are served when k experts are asked for at run time: the first k (XC-MISS-009). Source: MoE-PHDS."""
-    return [place < k for place in range(len(row))]
+def fewer(row: Sequence[int], k: int, best: int = 0) -> list[bool]:
+    """Which places are served when k experts are asked for at run time: the top one, then the first (XC-MISS-009).
+
+    Source: MoE-PHDS.
+    """
+    before = min(k, len(row)) - (best >= k)
+    return [place < before or place == best for place in range(len(row))]

@@ -144,7 +144,8 @@ class Lossy:
         resident = {expert for expert in range(self.geometry.experts) if there(Key(event.layer, expert))}
         if self.misses.mode == "substitute":
             absent = [expert not in resident for expert in row]
-            return decisions.substituted(row, absent, scores, resident, self.misses.tolerance)
+            best = decisions.top(event.weights[number] if event.weights else None)
+            return decisions.substituted(row, absent, scores, resident, self.misses.tolerance, best)
         own = decisions.spread(scores, self.misses.delta)
         self.tokens, self.spreads = self.tokens + 1, self.spreads + own
         delta = own if self.misses.delta == "own_range" else self.spreads / self.tokens
@@ -153,12 +154,13 @@ class Lossy:
     def _serves(self, event: Event, there: Callable[[Key], bool]) -> list[list[bool]]:
         asked, found = self.misses, list[list[bool]]()
         for number, row in enumerate(event.rows):
+            best = decisions.top(event.weights[number] if event.weights else None)
             if asked.mode == "fewer":
-                found.append(decisions.fewer(row, asked.k))
+                found.append(decisions.fewer(row, asked.k, best))
                 continue
             absent = [not there(Key(event.layer, expert)) for expert in row]
             if asked.mode == "drop-rank":
-                may = decisions.late_ranked(len(row), asked.rank)
+                may = decisions.late_ranked(len(row), asked.rank, best)
             elif asked.mode == "drop-weight":
                 may = decisions.light(self._need(event, "weights")[number], asked.factor)
             else:
