@@ -88,7 +88,7 @@ class Ds4:
         return self.load(list(event.keys))
 
     def batch(self, event: Event) -> tuple[list[Key], list[Key]]:
-        if event.layer == 0 and event.pass_index == 0:
+        if event.layer == 0 and (event.positions or [event.pass_index])[0] == 0:
             self.hotness.clear()
             self.decay_token = self.tokens
         self.decay()
@@ -104,11 +104,21 @@ class Ds4:
                 self.install([key])
 
 
+def placed(event: Event, start: int | None) -> Event:
+    """A prompt from that position on, if one is given; anything else as it is."""
+    if start is None or event.phase != "prefill":
+        return event
+    return attrs.evolve(event, positions=tuple(range(start, start + len(event.rows))))
+
+
 def conversations(seed: int) -> tuple[Trace, int]:
-    """Prompts and tokens of several conversations over a small model, and a capacity."""
+    """Prompts and tokens of several conversations over a small model, and a capacity; most prompts have positions."""
     random = Random(seed)
     geometry = Geometry(random.randint(1, 3), random.randint(4, 9), random.randint(1, 3))
-    trace = random_trace(random, geometry, streams=random.randint(1, 3), passes=30, phases=("prefill", *["decode"] * 6))
+    drawn = random_trace(random, geometry, streams=random.randint(1, 3), passes=30, phases=("prefill", *["decode"] * 6))
+    starts = {(event.stream, event.pass_index): random.choice((None, 0, 0, 6)) for event in drawn.events}
+    events = [placed(event, starts[event.stream, event.pass_index]) for event in drawn.events]
+    trace = Trace(geometry, tuple(events))
     return trace, random.randint(0, geometry.experts * geometry.layers)
 
 
@@ -322,9 +332,19 @@ def test_seeding_again_adds_again_and_leaves_recency_alone(form: Form) -> None:
         pytest.param(Event(0, ((5,),), 1, 0, "prefill"), "prompt", True, id="a new prompt"),
         pytest.param(Event(0, ((5,),), 1, 0, "prefill", positions=(8,)), "prompt", False, id="a prompt that continues"),
         pytest.param(Event(0, ((5,),), 0, 9, "prefill"), "prompt", False, id="a later prompt of the same stream"),
+        pytest.param(
+            Event(0, ((5,),), 0, 3, "prefill", positions=(0,)), "prompt", True, id="a new prompt of the same stream"
+        ),
+        pytest.param(Event(0, ((5,),), 0, 3, "decode", positions=(0,)), "prompt", False, id="a token, from position 0"),
         pytest.param(Event(0, ((5,),), 1, 0, "decode"), "prompt", False, id="a stream whose prompt is not recorded"),
         pytest.param(
             Event(0, ((5,),), 1, 0, "decode"), "stream", True, id="the same, where a stream is a conversation"
+        ),
+        pytest.param(
+            Event(0, ((5,),), 1, 0, "decode", positions=(8,)), "stream", True, id="the same, after a prompt of 8 tokens"
+        ),
+        pytest.param(
+            Event(0, ((5,),), 0, 3, "prefill", positions=(0,)), "stream", False, id="one conversation is one stream"
         ),
         pytest.param(Event(1, ((5,),), 1, 0, "prefill"), "prompt", False, id="the next layer of a prompt"),
         pytest.param(Event(0, ((5,),), 1, 0, "prefill"), "never", False, id="a new prompt that resets nothing"),

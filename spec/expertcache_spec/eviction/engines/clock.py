@@ -11,9 +11,6 @@ from expertcache_spec.eviction.cards import Parameter, Value
 from expertcache_spec.model import Geometry
 from expertcache_spec.trace import Event
 
-RESETS = {"prompt": ("prefill",), "stream": ("prefill", "decode", "verify"), "never": ()}
-"""What may start the counts again, and the phases of a pass that then does."""
-
 
 @attrs.define
 class TokenClock:
@@ -22,7 +19,8 @@ class TokenClock:
     halve_every: tokens from one halving to the next, 0 for none. clock_layer: the layer at which a token is counted,
     -1 for the lowest layer that any event has had. clock_phases: `decode`, or `generation` to count the rows of
     verification passes too. reset_at: what starts the counts again besides an explicit reset of history: `prompt`, a
-    prefill from position 0; `stream`, any first pass of a stream; `never`.
+    prefill from position 0, or without positions the first pass of a stream; `stream`, any first pass of a stream,
+    wherever it starts; `never`.
     """
 
     halve_every: int
@@ -36,9 +34,11 @@ class TokenClock:
     def begins_anew(self, event: Event) -> bool:
         """Whether the event is the first of a new conversation (XC-EVICT-184). Call it first for every event."""
         self.lowest = min(self.lowest, event.layer)
-        if event.pass_index or event.layer != self.lowest:
+        if event.layer != self.lowest or self.reset_at == "never":
             return False
-        return event.phase in RESETS[self.reset_at] and (event.positions is None or event.positions[0] == 0)
+        if self.reset_at == "stream" or event.positions is None:
+            return event.pass_index == 0 and (self.reset_at == "stream" or event.phase == "prefill")
+        return event.phase == "prefill" and event.positions[0] == 0
 
     def start_anew(self) -> None:
         """The next halving is counted from here."""
