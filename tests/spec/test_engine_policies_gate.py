@@ -133,6 +133,15 @@ def test_under_counts_all_an_expert_that_is_never_chosen_accrues_too(form: Form)
         assert drained(tested) == leaving
 
 
+@pytest.mark.rule("XC-EVICT-221", "XC-EVICT-222")
+@BOTH
+@pytest.mark.parametrize(("accumulate", "units"), [("sum", UNIT * 3 // 4), ("mean", UNIT * 3 // 8)])
+def test_the_mean_is_over_every_row_that_gives_the_key_something(accumulate: str, units: int, form: Form) -> None:
+    batch = Event(0, ((0, 1), (0, 2), (3,)), weights=((0.5, 0.5), (0.25, 0.75), (1.0,)))
+    tested = given("score", form, [batch], accumulate=accumulate)
+    assert tested.scores.value(Key(0, 0)) == units
+
+
 @pytest.mark.rule("XC-EVICT-220", "XC-EVICT-221")
 @pytest.mark.parametrize("accumulate", ["sum", "mean"])
 def test_where_no_weights_are_known_the_sum_is_lfu_and_the_mean_is_lru_on_decode(accumulate: str) -> None:
@@ -194,6 +203,23 @@ def test_visits_outlive_an_eviction_or_do_not(visits: str, victim: int, form: Fo
     found: Any = machine.parts[-1].policy
     assert machine.residents() == {Key(0, 0), Key(0, 1)}
     assert found.victim((), None) == Key(0, victim)
+
+
+@pytest.mark.rule("XC-EVICT-231")
+@BOTH
+def test_where_visits_end_with_the_residency_a_load_starts_at_one_and_a_prefetch_at_none(form: Form) -> None:
+    tested = given("probability-visits", form, [row(0, 0), row(1, 0, 1)], probability="latest", visits="resident")
+    tested.inserts((Key(0, 0), Key(0, 1)), {Key(0, 0): 1, Key(0, 1): 2})
+    tested.insert(Key(0, 2), 3)
+    assert [tested.expected.visits[Key(0, expert)] for expert in range(3)] == [1, 1, 0]
+    assert tested.expected.product(Key(0, 0)) == UNIT // 2
+
+
+@pytest.mark.rule("XC-EVICT-232")
+def test_what_a_batch_is_likely_to_ask_for_is_averaged_over_its_rows() -> None:
+    found = Latest()
+    found.note(Event(0, ((0, 1), (0, 2)), phase="prefill", weights=((0.75, 0.25), (0.5, 0.5))))
+    assert [found.of(Key(0, expert)) for expert in range(3)] == [UNIT * 5 // 8, UNIT // 8, UNIT // 4]
 
 
 @pytest.mark.rule("XC-EVICT-232")

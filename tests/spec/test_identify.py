@@ -11,7 +11,16 @@ import pytest
 from expertcache_spec.errors import InvalidTrace
 from expertcache_spec.eviction import POLICIES, Parameter, make
 from expertcache_spec.eviction.variants import VARIANTS
-from expertcache_spec.identify import Candidate, Observed, explain, identify, observed, turned, values_to_try
+from expertcache_spec.identify import (
+    Candidate,
+    Observed,
+    explain,
+    identify,
+    observed,
+    settings_to_try,
+    turned,
+    values_to_try,
+)
 from expertcache_spec.model import Budget, Geometry
 from expertcache_spec.replay import run_event
 from expertcache_spec.residency import Residency, Settings
@@ -93,6 +102,7 @@ def test_what_nothing_explains_is_said_to_be_explained_by_nothing() -> None:
 
 def test_parameters_are_turned_one_at_a_time_and_stay_legal() -> None:
     assert list(values_to_try(Parameter("n", 4, "", least=2, most=8))) == [2, 8]
+    assert list(values_to_try(Parameter("n", 16, ""))) == [4, 8, 32, 64]
     assert list(values_to_try(Parameter("n", 0, ""))) == []
     assert list(values_to_try(Parameter("way", "up", "", choices=("up", "down")))) == ["down"]
     assert list(values_to_try(Parameter("strict", True, ""))) == [False]
@@ -101,6 +111,16 @@ def test_parameters_are_turned_one_at_a_time_and_stay_legal() -> None:
         for candidate in turned([Candidate(card, {}, Settings())]):
             assert len(candidate.parameters) == 1
             assert card.complete(candidate.parameters) != card.complete()
+
+
+def test_settings_that_are_known_stay_and_the_others_are_tried() -> None:
+    assert {each.overflow for each in settings_to_try(MODEL, {})} == {"bypass"}
+    fixed = {"overflow": "waves", "touch": "hits_first"}
+    tried = settings_to_try(MODEL, fixed)
+    assert {(each.overflow, each.touch) for each in tried} == {("waves", "hits_first")}
+    assert {(each.scope, each.repeats) for each in tried} == {
+        (scope, repeats) for scope in ("global", "layer") for repeats in ("promote", "ignore")
+    }
 
 
 def test_a_trace_without_a_recording_says_nothing_about_a_cache() -> None:
