@@ -157,9 +157,9 @@ class Oracle:
             return Answer(victims=frozenset(gone), outcome=machine.prefetch(key))
         if op == "prefetch_counts":
             return Answer(prefetches=tuple(getattr(machine.counters, f"prefetch_{name}") for name in PREFETCH_COUNTS))
-        if op == "seed" and operation.keys is not None:
-            seeded = machine.seed(operation.keys)
-            for read in seeded.reads:
+        if op in ("seed", "install") and operation.keys is not None:
+            seeded = machine.seed(operation.keys, operation.priorities or ())
+            for read in seeded.reads if op == "seed" else ():
                 machine.complete(read)
             return Answer(installed=frozenset(seeded.reads), counts=(seeded.present, seeded.ignored, seeded.refused))
         if op == "resize":
@@ -247,7 +247,8 @@ class Subject:
         if op == "read":
             return op, (self.tickets.get(operation.label or 0), operation.key)
         if op == "seed":
-            return op, (list(operation.keys or ()),)
+            keys = list(operation.keys or ())
+            return op, (keys,) if operation.priorities is None else (keys, list(operation.priorities))
         if op == "prefetch_counts":
             return op, ()
         if op == "resize":

@@ -28,6 +28,7 @@ _OPERATION: Mapping[str, tuple[type, ...]] = {
     "label": (int,),
     "key": (list,),
     "keys": (list,),
+    "priorities": (list,),
     "slots": _NUMBER,
     "bytes": _NUMBER,
     "text": (str,),
@@ -83,8 +84,12 @@ def _decode_operation(record: Any, where: str) -> Operation:
         for name, kinds in _OPERATION.items()
         if name in ARGUMENTS[op] or name in record
     }
-    readers: dict[str, Callable[[Any, str], Any]] = {"event": decode_event, "key": _key, "keys": _keys}
+    readers: dict[str, Callable[[Any, str], Any]] = {
+        "event": decode_event, "key": _key, "keys": _keys, "priorities": _priorities,
+    }  # fmt: skip
     read: dict[str, Any] = {name: readers[name](v, where) if name in readers else v for name, v in given.items()}
+    if "priorities" in read and len(read["priorities"]) != len(read.get("keys", ())):
+        raise InvalidReplay(where, f"{len(read['priorities'])} priorities for {len(read.get('keys', ()))} keys")
     return Operation(op, **read)
 
 
@@ -96,3 +101,9 @@ def _key(raw: Any, where: str) -> Key:
 
 def _keys(raw: list[Any], where: str) -> tuple[Key, ...]:
     return tuple(_key(item, where) for item in raw)
+
+
+def _priorities(raw: list[Any], where: str) -> tuple[int, ...]:
+    if not all(type(item) is int and item >= 0 for item in raw):
+        raise InvalidReplay(where, f"priorities {repr(raw)} are not whole numbers from 0")
+    return tuple(raw)

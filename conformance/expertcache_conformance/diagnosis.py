@@ -27,6 +27,7 @@ OF_OPERATION = {
     "pin": "XC-RES-018",
     "unpin": "XC-RES-019",
     "seed": "XC-RES-020",
+    "install": "XC-RES-020",
     "prefetch": "XC-RES-021",
     "prefetch_counts": "XC-METRIC-004",
     "displace": "XC-PREFETCH-008",

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import attrs
 
 from expertcache_conformance.adapters import Config, Implementation, PolicyAlone
+from expertcache_conformance.adapters.claims import card_of
 from expertcache_conformance.answers import Answer, Crashed, Malformed, Oracle, oracle_of, subject_of
-from expertcache_conformance.program import Program, steps
+from expertcache_conformance.program import Operation, Program, steps
 from expertcache_conformance.suspects import claim, corpus
 from expertcache_spec.admission import admission
 from expertcache_spec.model import Budget, Geometry, Key
@@ -29,6 +30,10 @@ OF_FEATURE = {
     "pin": "XC-RES-018",
 }
 """Operation to the rule that is broken when it is what makes the difference, the particular before the general."""
+
+
+OF_PRIORITIES = {"route-hotness": "XC-EVICT-185"}
+"""Policy to its rule about the priorities of seeds, where that is not the policy's own."""
 
 
 OF_ADMISSION = {"reset": "XC-ADMIT-012", "seed": "XC-ADMIT-010", "prefetch": "XC-ADMIT-010"}
@@ -106,6 +111,9 @@ def _operations(program: Program, *, alone: bool) -> Iterator[tuple[str, Program
     alone: a policy by itself is examined; the admission is the specification's.
     """
     present = {operation.op for operation in program.operations}
+    if any(operation.priorities for operation in program.operations):
+        kept = [attrs.evolve(operation, priorities=None) for operation in program.operations]
+        yield OF_PRIORITIES.get(program.config.policy) or card_of(program.config.policy).rule, _with(program, kept)
     for kind in (kind for kind in OF_FEATURE if kind in present):
         if kind == "fail":
             kept = [attrs.evolve(o, op="complete") if o.op == kind else o for o in program.operations]
@@ -114,7 +122,11 @@ def _operations(program: Program, *, alone: bool) -> Iterator[tuple[str, Program
             kept = [o for o in program.operations if o.op not in dropped]
         plain = alone or program.config.settings.admission == "always"
         ruled = OF_FEATURE if plain else {**OF_FEATURE, **OF_ADMISSION}
-        yield ruled[kind], attrs.evolve(program, operations=tuple(kept))
+        yield ruled[kind], _with(program, kept)
+
+
+def _with(program: Program, operations: list[Operation]) -> Program:
+    return attrs.evolve(program, operations=tuple(operations))
 
 
 def _refusals(program: Program) -> Iterator[tuple[str, Program]]:

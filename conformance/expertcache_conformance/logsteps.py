@@ -103,7 +103,6 @@ def _config(log: RecordedLog) -> Config:
 def steps(log: RecordedLog) -> Iterator[Step]:
     """The log's causes in order, each with what follows it."""
     labels: dict[int, int] = {}
-    seeds: set[Key] = set()
     step: Step | None = None
     for line, record in log.lines():
         if record["op"] in FOLLOWERS:
@@ -112,14 +111,14 @@ def steps(log: RecordedLog) -> Iterator[Step]:
             continue
         if step is not None:
             yield step
-        operation = _operation(record, labels, seeds)
+        operation = _operation(record, labels)
         step = None if operation is None else Step(line, operation)
     if step is not None:
         yield step
 
 
-def _operation(record: dict[str, Any], labels: dict[int, int], seeds: set[Key]) -> Operation | None:
-    """The operation of a cause; None for one that the machine has no word for, or has done already."""
+def _operation(record: dict[str, Any], labels: dict[int, int]) -> Operation | None:
+    """The operation of a cause; None for one that the machine has no word for."""
     op, key = record["op"], Key(*record["key"]) if "key" in record else None
     if op == "select":
         labels[record["ticket"]] = record["ticket"]
@@ -131,15 +130,9 @@ def _operation(record: dict[str, Any], labels: dict[int, int], seeds: set[Key]) 
     if op == "fail" and "ticket" in record:
         return None
     if op in ("publish", "fail"):
-        if key in seeds:
-            seeds.discard(key)
-            return None
         return Operation("complete" if op == "publish" else op, key=key)
     if op == "seed" and key is not None:
-        if record["priority"]:
-            raise NotJudged("seeds with priorities are not compared step by step")
-        seeds |= {key} if record["how"] == "read" else set()
-        return Operation(op, keys=(key,))
+        return Operation("install", keys=(key,), priorities=(record["priority"],) if record["priority"] else None)
     if op == "prefetch":
         label = labels.get(record["ticket"], -1) if "ticket" in record else None
         found = Operation(op if label is None else "displace", label=label, key=key)

@@ -3,8 +3,8 @@
 A program is a configuration and a list of operations. `step` serves one event whole (on a sequential cache, one
 access); `select`, `complete`, `fail`, `release` and `resume` take it apart; the rest are the machine's other
 transitions. `read` looks at what an event computes with. Operations name an outstanding event by the label that its
-`select` carries. `displace` is a prefetch beside such an event, for which others give way; logs have it, caches are not
-asked it.
+`select` carries. Logs have two more, which caches are not asked: `displace` is a prefetch beside such an event, for
+which others give way; `install` is a seed that is yet to be read, and then completes or fails.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Operation:
     slots: int | None = None
     bytes: int | None = None
     text: str | None = None
+    priorities: tuple[int, ...] | None = None
+    """Of a seed, one a key; where there are none, none are given."""
 
     def __str__(self) -> str:
         parts = [self.op]
@@ -69,6 +71,7 @@ class Operation:
         if self.label is not None:
             parts.append(f"#{self.label}")
         parts += [show(key) for key in ((self.key,) if self.key else self.keys or ())]
+        parts += ["priorities", *map(str, self.priorities)] if self.priorities is not None else []
         parts += [count(n, noun) for noun, n in (("slot", self.slots), ("byte", self.bytes)) if n is not None]
         return " ".join([*parts, *([self.text] if self.text else [])])
 
@@ -132,6 +135,8 @@ def _encode_operation(operation: Operation) -> dict[str, Any]:
     record |= {name: list(value) for name in ("key",) if (value := getattr(operation, name)) is not None}
     if operation.keys is not None:
         record["keys"] = [list(key) for key in operation.keys]
+    if operation.priorities is not None:
+        record["priorities"] = list(operation.priorities)
     for name in ("label", "slots", "bytes", "text"):
         if (value := getattr(operation, name)) is not None:
             record[name] = value

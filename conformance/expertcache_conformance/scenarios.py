@@ -7,7 +7,7 @@ while the specification's machine runs them, so every operation is one that a ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 
 from expertcache_conformance.adapters.protocol import Config
@@ -211,6 +211,12 @@ def seeds(config: Config, choose: Choose) -> Program:
     return _interleaved(config, choose, ("step", "seed"))
 
 
+def priorities(config: Config, choose: Choose) -> Program:
+    """As `seeds`, each key with a priority of its own; the first are seeded before any event."""
+    first = draw("priorities", 0, Oracle(config), config.geometry, choose, {})
+    return _interleaved(config, choose, ("step", "priorities"), [] if first is None else [first])
+
+
 def resizes(config: Config, choose: Choose) -> Program:
     """Events, with budgets that shrink and grow between."""
     return _interleaved(config, choose, ("step", "resize"))
@@ -226,17 +232,19 @@ def rebinds(config: Config, choose: Choose) -> Program:
     return _interleaved(config, choose, ("step", "rebind"))
 
 
-def _interleaved(config: Config, choose: Choose, kinds: tuple[str, ...]) -> Program:
+def _interleaved(config: Config, choose: Choose, kinds: tuple[str, ...], begin: Iterable[Operation] = ()) -> Program:
     oracle, model = Oracle(config), config.geometry
-    operations: list[Operation] = []
+    operations = list(begin)
+    for operation in operations:
+        oracle.apply(operation)
     recent: dict[int, list[int]] = {layer: [] for layer in model.routed}
     for turn in range(2 + choose(16)):
         kind = kinds[choose(len(kinds))] if choose(2) else kinds[0]
-        operation = draw(kind, turn, oracle, model, choose, recent)
-        if operation is None:
+        drawn = draw(kind, turn, oracle, model, choose, recent)
+        if drawn is None:
             continue
-        operations.append(operation)
-        oracle.apply(operation)
+        operations.append(drawn)
+        oracle.apply(drawn)
     return Program(config, tuple(operations))
 
 
@@ -266,9 +274,10 @@ def draw(
         return None if key is None else Operation(kind, key=key)
     if kind == "prefetch":
         return Operation(kind, key=Key(model.routed[choose(len(model.routed))], choose(model.experts)))
-    if kind == "seed":
+    if kind in ("seed", "priorities"):
         listed = [Key(choose(model.layers + 1), choose(model.experts + 2)) for _ in range(1 + choose(4))]
-        return Operation(kind, keys=tuple(listed))
+        lent = tuple(choose(6) for _ in listed) if kind == "priorities" else None
+        return Operation("seed", keys=tuple(listed), priorities=lent)
     if kind == "resize":
         return Operation(kind, slots=model.top_k + choose(model.top_k * 2))
     if kind == "reset":

@@ -19,6 +19,7 @@ from expertcache_conformance.scenarios import (
     joins,
     long_counts,
     passes,
+    priorities,
 )
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.rules import RULES
@@ -27,7 +28,7 @@ CLAUSES = {
     "lfu": ("XC-EVICT-030", "XC-EVICT-031", "XC-EVICT-032", "XC-EVICT-033"),
     "lfu-reset": ("XC-EVICT-040", "XC-EVICT-041", "XC-EVICT-042"),
     "belady": ("XC-EVICT-050",),
-    "route-hotness": ("XC-EVICT-180", "XC-EVICT-181", "XC-EVICT-183", "XC-EVICT-185", "XC-EVICT-187"),
+    "route-hotness": ("XC-EVICT-180", "XC-EVICT-181", "XC-EVICT-183", "XC-EVICT-187"),
 }
 """The rules of policies whose module states rules of something else too, or not all of their own."""
 WHOLE = ("fifo", "lru", "lfu")
@@ -106,6 +107,18 @@ def test_a_request_that_joins_a_read_counts_like_any_other(exam: Examination, po
     exam.events_only()
     configs = exam.configs(policy, slots=2, layers=1, top_k=1, capability="leases")
     exam.exhaust(chain.from_iterable(seeded(joins, config, 40) for config in configs))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param("route-hotness", marks=pytest.mark.rule("XC-EVICT-185")),
+        pytest.param("static", marks=pytest.mark.rule("XC-EVICT-083")),
+        pytest.param(OWN, marks=pytest.mark.rule("XC-EVICT-002")),
+    ],
+)
+def test_seeds_with_unequal_priorities(exam: Examination, policy: str) -> None:
+    exam.hunt(priorities, *exam.configs(policy, slots=5, capability="priorities"))
 
 
 @policies

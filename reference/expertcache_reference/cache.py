@@ -47,8 +47,8 @@ PROFILE = {
     },
     "budgets": ["slots", "bytes"],
     "capabilities": [
-        "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch", "prefetch-counts",
-        "chunks", "layout", "reads", "windows", "tables", "opening", "schedule", "evaluator",
+        "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "priorities", "prefetch",
+        "prefetch-counts", "chunks", "layout", "reads", "windows", "tables", "opening", "schedule", "evaluator",
     ],
     "layouts": [*LAYOUTS, "own"],
     "disciplines": list(DISCIPLINES),
@@ -134,9 +134,9 @@ class ExpertCache:
         """Serve another model."""
         self.machine.rebind(fingerprint)
 
-    def seed(self, keys: Sequence[Key]) -> dict[str, Any]:
+    def seed(self, keys: Sequence[Key], priorities: Sequence[int] = ()) -> dict[str, Any]:
         """Install profile keys and read them."""
-        seeded = self.machine.seed(keys)
+        seeded = self.machine.seed(keys, priorities)
         for key in seeded.reads:
             self.machine.complete(key)
         return {**seeded._asdict(), "installed": seeded.reads}

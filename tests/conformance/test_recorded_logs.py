@@ -3,20 +3,23 @@
 import gzip
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from expertcache_conformance.adapters import CannotLoad, load
-from expertcache_conformance.logs import NotJudged, offence
+from expertcache_conformance.logs import offence
 from expertcache_conformance.logsteps import compare
 from expertcache_conformance.rundown import Case, Rundown, examine
 from expertcache_spec.errors import ExpertCacheError
-from expertcache_spec.eviction import POLICIES
+from expertcache_spec.eviction import POLICIES, make
+from expertcache_spec.history import Header, Recorder, encode_header
+from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.residency import Residency
+from expertcache_spec.trace import Event
 
-from ..spec.logs import Log, Mutation, counted, displacing, log, managed
+from ..spec.logs import RECORD, Log, Mutation, counted, displacing, log, managed
 from ..spec.test_history_mutants import MUTATIONS
 from .suite import report, suite
 
@@ -77,6 +80,50 @@ def test_the_log_of_every_policy_is_compared_with_its_replay(tmp_path: Path) -> 
     assert compared > 30 * len(POLICIES) / 2
 
 
+def seeded(*priorities: int, late: int = 0) -> Log:
+    """A log of route hotness whose first keys are lent so much; the last `late` of them are read beside an event."""
+    model = Geometry(1, 6, 1, (RECORD,))
+    machine = Residency(model, Budget(slots=len(priorities)), make("route-hotness"))
+    recorder = Recorder(machine)
+    early, runs = len(priorities) - late, []
+    for expert, priority in enumerate(priorities):
+        if expert < early:
+            recorder.seed(Key(0, expert), priority)
+        else:
+            machine.seed([Key(0, expert)], [priority])
+            recorder.say("seed", key=[0, expert], priority=priority, how="read")
+            runs.append(recorder.begin_reads([Key(0, expert)]))
+    selection = recorder.select(Event(0, ((len(priorities) - 1,),)))
+    for expert, run in enumerate(runs, early):
+        recorder.end_reads(run)
+        recorder.publish(Key(0, expert))
+    recorder.load(selection)
+    recorder.finish(selection)
+    for number, expert in enumerate((5, 4), 1):
+        selection = recorder.select(Event(0, ((expert,),), pass_index=number))
+        recorder.load(selection)
+        recorder.finish(selection)
+    recorder.end()
+    header = Header(model, Budget(slots=len(priorities)), policy="route-hotness", name="seeded")
+    found: Log = json.loads(json.dumps([encode_header(header), *recorder.taken()]))
+    return found
+
+
+@pytest.mark.rule("XC-EVICT-185")
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_seeds_with_priorities_are_compared_step_by_step(late: int, tmp_path: Path) -> None:
+    found = run(tmp_path, seeded(9, 2, 3, late=late))
+    assert not found.broken, "\n".join(each.text() for each in found.broken.values())
+    assert {LEGAL, STEPS} <= set(found.passed)
+    records = seeded(9, 2, 3, late=late)
+    for record in records:
+        if record.get("op") == "seed":
+            record["priority"] = 12 - record["priority"]
+    _, told = compare(load(written(tmp_path, records), tmp_path).target)
+    assert told is not None
+    assert "the victim is (0,0), not (0,1)" in told.text()
+
+
 def sold_as(policy: str, truth: str) -> Log:
     records: Log = json.loads(json.dumps(log(truth)))
     records[0]["policy"] = {"name": policy, "parameters": {}}
@@ -129,9 +176,7 @@ def test_a_spoiled_log_breaks_its_one_rule_and_no_step_blames_another(mutation: 
     assert found is not None
     assert found.rule == mutation.rule
     assert found.witness
-    other = None
-    with suppress(NotJudged):  # seeds with priorities are not compared
-        _, other = compare(target)
+    _, other = compare(target)
     assert other is None or other.rule == mutation.rule, other.text()
 
 

@@ -13,7 +13,7 @@ import pytest
 from expertcache_conformance import files
 from expertcache_conformance.adapters import InvalidProfile, load, parse_profile
 from expertcache_conformance.decoding import InvalidReplay, decode_program
-from expertcache_conformance.program import count
+from expertcache_conformance.program import count, encode_program
 from expertcache_conformance.report import Report
 from expertcache_spec.rules import RULES
 
@@ -249,6 +249,7 @@ BAD: dict[tuple[Any, ...], tuple[Any, ...]] = {
     ("operations", 0, "event"): (MISSING, [], {}),
     ("operations", 1, "key"): (MISSING, 5, [1], [1, 2, 3], ["a", "b"], [0, True]),
     ("operations", 2, "keys"): (MISSING, 5, [5]),
+    ("operations", 2, "priorities"): (5, [], [1, 2], [-1], [True], ["3"]),
     ("operations", 3, "slots"): ("2", 2.5),
     ("operations", 4, "text"): (MISSING, 5),
 }
@@ -268,6 +269,13 @@ def test_a_bad_field_of_a_replay_file_is_named_with_file_and_cure(path: tuple[An
 
 def test_the_witness_that_they_spoil_is_good_itself() -> None:
     assert len(decode_program(WITNESS, "good.json").operations) == 5
+
+
+def test_the_priorities_of_seeds_come_back_from_a_replay_file() -> None:
+    record = changed(("operations", 2, "priorities"), [7])
+    program = decode_program(record, "good.json")
+    assert str(program.operations[2]) == "seed (0,2) priorities 7"
+    assert encode_program(program)["operations"][2] == record["operations"][2]
 
 
 def test_a_replay_file_without_a_configuration_is_refused_with_the_cure(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ one), or the answer `{"error": code}`; it must leave the cache as it was. Any ot
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -46,6 +46,7 @@ CAPABILITIES: Mapping[str, tuple[str, ...]] = {
     "reset": ("reset",),
     "rebind": ("rebind",),
     "seeds": ("seed",),
+    "priorities": ("seed",),
     "prefetch": ("select", "complete", "release", "prefetch"),
     "prefetch-counts": ("select", "complete", "release", "prefetch", "prefetch_counts"),
     "bytes": ("select", "complete", "release", "read"),
@@ -139,8 +140,11 @@ class LeasingCache(EventCache, Protocol):
     def rebind(self, fingerprint: str) -> Any:
         """Serve the model of that fingerprint."""
 
-    def seed(self, keys: list[Key]) -> Any:
-        """Install profile keys and read them: `installed` (keys), `present`, `ignored`, `refused` (numbers)."""
+    def seed(self, keys: list[Key], priorities: Sequence[int] = ()) -> Any:
+        """Install profile keys and read them: `installed` (keys), `present`, `ignored`, `refused` (numbers).
+
+        `priorities`, one a key, are given only where the capability `priorities` is claimed; without them all are 0.
+        """
 
     def prefetch(self, key: Key) -> Any:
         """Start a speculative read: `outcome`, one of started, resident, in-flight, refused."""

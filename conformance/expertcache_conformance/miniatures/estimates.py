@@ -6,6 +6,8 @@ As in `counts`, each is an order over facts that are written down as events come
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 from expertcache_conformance.adapters.protocol import Config
 from expertcache_conformance.miniatures.counts import Noting
@@ -53,6 +55,22 @@ class Hot(Noting):
     def add(self, event: Event) -> None:
         """One for each selection."""
         self.hot.update(event.selections())
+
+    def seed(self, keys: list[Key], priorities: Sequence[int] = ()) -> dict[str, Any]:
+        """Halve what is due, then warm every key of the model."""
+        self.age()
+        for key, priority in zip(keys, priorities or [0] * len(keys), strict=True):
+            if self.is_known(key):
+                self.hot[key] += self.lent(priority)
+        return super().seed(keys)
+
+    def is_known(self, key: Key) -> bool:
+        """Whether the model has it."""
+        return key.layer in self.config.geometry.routed and key.expert < self.config.geometry.experts
+
+    def lent(self, priority: int) -> int:
+        """One at least."""
+        return max(1, priority)
 
 
 class Stale(Noting):

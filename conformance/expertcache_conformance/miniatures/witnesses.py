@@ -124,6 +124,7 @@ def askable(program: Program, profile: Profile) -> bool:
     """Whether everything that the program needs is claimed, and every operation may be done under its policy."""
     config, operations = program.config, program.operations
     needed = {capability for operation in operations for capability in OF_OPERATION[operation.op]}
+    needed |= {"priorities"} if any(operation.priorities is not None for operation in operations) else set()
     settings = attrs.asdict(config.settings)
     budgets = [name for name in ("slots", "bytes") if getattr(config.budget, name) is not None]
     return (

@@ -53,6 +53,15 @@ class HotnessOfTheLastPrompt(Hot):
         """Nothing."""
 
 
+@miniature("ds4#636", "XC-EVICT-185", policies=["route-hotness:halve_every=2"], capabilities=["seeds", "priorities"])
+class PrioritiesAreNotRead(Hot):
+    """Every seed adds one, whatever its priority."""
+
+    def lent(self, priority: int) -> int:
+        """One."""
+        return 1
+
+
 @miniature("survey of policies 4.2 c", "XC-EVICT-201", policies=["least-stale:order=layer"])
 class BoundaryOneEventLate(Stale):
     """What is current becomes stale after the first event of a pass instead of before it."""

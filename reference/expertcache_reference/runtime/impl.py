@@ -35,8 +35,8 @@ PROFILE = {
     **{name: plain.PROFILE[name] for name in ("version", "spec", "replay", "policies", "settings", "budgets")},
     "name": "expertcache_reference.runtime",
     "capabilities": [
-        "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "prefetch", "prefetch-counts", "bytes",
-        "chunks", "layout", "schedule",
+        "leases", "faults", "pins", "resize", "reset", "rebind", "seeds", "priorities", "prefetch",
+        "prefetch-counts", "bytes", "chunks", "layout", "schedule",
     ],
     "layouts": list(LAYOUTS),
     "disciplines": ["sync", "split", "staged", "pipelined"],
