@@ -76,16 +76,20 @@ class PageCache:
         return missing * self.page
 
 
-def temperature(application: int, physical: int | None) -> Temperature:
+def temperature(application: int, physical: int | None, resident: int | None = None) -> Temperature:
     """What may be said of a run: `cold` only when the device is known to have delivered every byte (XC-PAGE-003).
 
-    `physical` is None where nobody measured it. Of a run that asked for nothing, nothing can be said.
+    Bytes: `application` asked for, `physical` read from the device, `resident` of those asked for that were in memory
+    before; None where nobody measured or looked. What a run asks for again may be in memory since the first time: look
+    before each read there. Of a run that asked for nothing, nothing can be said.
     """
     if physical is None or not application:
         return "unknown"
     if not physical:
         return "warm"
-    return "cold" if physical >= application else "mixed"
+    if physical < application or resident:
+        return "mixed"
+    return "unknown" if resident is None else "cold"
 
 
 # ---------------------------------------------------------------------------------------------- two tiers

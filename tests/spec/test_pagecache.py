@@ -100,19 +100,34 @@ def test_advice_moves_pages_and_counts_nothing_for_the_application() -> None:
 
 @pytest.mark.rule("XC-PAGE-003")
 @pytest.mark.parametrize(
-    ("application", "physical", "said"),
+    ("application", "physical", "resident", "said"),
     [
-        (100, 100, "cold"),
-        (100, 128, "cold"),
-        (100, 99, "mixed"),
-        (100, 0, "warm"),
-        (100, None, "unknown"),
-        (0, 0, "unknown"),
-        (0, 5, "unknown"),
+        (100, 100, 0, "cold"),
+        (100, 128, 0, "cold"),
+        (100, 128, None, "unknown"),
+        (100, 128, 1, "mixed"),
+        (100, 99, 0, "mixed"),
+        (100, 99, None, "mixed"),
+        (100, 0, 0, "warm"),
+        (100, 0, None, "warm"),
+        (100, None, 0, "unknown"),
+        (0, 0, 0, "unknown"),
+        (0, 5, 0, "unknown"),
     ],
 )
-def test_cold_is_said_only_with_evidence(application: int, physical: int | None, said: str) -> None:
-    assert temperature(application, physical) == said
+def test_cold_is_said_only_with_evidence(
+    application: int, physical: int | None, resident: int | None, said: str
+) -> None:
+    assert temperature(application, physical, resident) == said
+
+
+@pytest.mark.rule("XC-PAGE-003")
+def test_reads_that_memory_served_are_not_cold_for_the_page_that_the_first_one_took() -> None:
+    cache, byte = PageCache(1, 4096), Extent("f", 0, 1)
+    assert [cache.read(byte) for _ in range(3)] == [4096, 0, 0]
+    assert cache.physical > cache.application
+    assert temperature(cache.application, cache.physical) == "unknown"
+    assert temperature(cache.application, cache.physical, resident=2) == "mixed"
 
 
 @pytest.mark.rule("XC-PAGE-003")

@@ -31,14 +31,8 @@ class Evidence(NamedTuple):
 
     @property
     def state(self) -> Temperature:
-        """What may be said of the run: cold by XC-PAGE-003, and by what was in memory before.
-
-        The device's bytes alone do not do: what was read ahead can make up for pages that were warm.
-        """
-        found = temperature(self.application, self.physical)
-        if found != "cold" or (self.resident == 0 and not self.witness):
-            return found
-        return "unknown" if self.resident is None and not self.witness else "mixed"
+        """What may be said of the run, by XC-PAGE-003; a witness that was warm speaks for the records beside it."""
+        return temperature(self.application, self.physical, self.witness or self.resident)
 
 
 class Target:

@@ -46,7 +46,7 @@ class Run:
 
     @property
     def state(self) -> str:
-        """Whether its reads were cold, by XC-PAGE-003 and what was in memory before."""
+        """Whether its reads were cold, by XC-PAGE-003 and what was in memory before it began."""
         return Evidence(self.report.application_bytes, self.report.device_bytes, self.resident, None).state
 
 
