@@ -42,7 +42,8 @@ def suspects(config: Config, *, alone: bool = False) -> Iterator[Suspect]:
         yield rule, f"has {name} {chosen}", partial(_with_settings, attrs.evolve(config.settings, **changes))
     claimed = card_of(config.policy)
     for name, value in turns(claimed, config.parameters):
-        yield claimed.rule, f"has {name} {value}", partial(_under, claimed, {**config.parameters, name: value})
+        turned = claimed.turned(config.parameters, name, value)
+        yield claimed.rule, f"has {name} {value}", partial(_under, claimed, turned)
     for other in POLICIES.values():
         if other is not claimed and not other.offline:
             yield claimed.rule, f"is {other.name}", partial(_under, other, other.complete())

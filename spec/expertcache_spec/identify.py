@@ -96,11 +96,10 @@ def values_to_try(parameter: Parameter) -> Iterator[Value]:
 
 
 def turns(found: Card, values: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
-    """Each parameter with each value to try, as far as the other `values` go with it."""
+    """Each parameter with each value to try, as far as the other `values` go with it (`Card.turned`)."""
     for parameter in found.parameters:
         for value in values_to_try(parameter):
-            turned = {**found.complete(values), parameter.name: value}
-            if not any(found.objections(turned, None)):
+            if not any(found.objections(found.turned(values, parameter.name, value), None)):
                 yield parameter.name, value
 
 

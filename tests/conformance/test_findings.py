@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from expertcache_conformance.adapters import Implementation, parse_profile
+from expertcache_conformance.adapters.claims import split
 from expertcache_conformance.adapters.own import load_policy
 from expertcache_conformance.adapters.protocol import Config, InvalidProfile
 from expertcache_conformance.answers import Answer
@@ -21,6 +22,7 @@ from expertcache_conformance.miniatures import MINIATURES, Miniature
 from expertcache_conformance.miniatures.speculating import Speculating
 from expertcache_conformance.program import Operation, Program, steps
 from expertcache_conformance.scenarios import pressure, resets
+from expertcache_conformance.suspects import suspects
 from expertcache_spec.admission import ADMISSIONS
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.eviction.lfu import Lfu
@@ -74,6 +76,21 @@ def test_a_phantom_hit_without_aliasing_keeps_its_name() -> None:
     found = judge(program, under("budget_without_effect"))
     assert found is not None
     assert found.rule == "XC-RES-003"
+
+
+@pytest.mark.rule("XC-EVICT-200")
+def test_a_reading_of_least_stale_is_claimed_and_suspected_by_its_name() -> None:
+    # A claim is complete, so another reading must change what the claimed one stands for, and not its name alone.
+    card = POLICIES["least-stale"]
+    claimed, wrong = split(["least-stale:reading=rnb", "least-stale:reading=spice:weight=1"])
+    assert claimed == {
+        "least-stale": (card.complete({"reading": "rnb"}), card.complete({"reading": "spice", "weight": 1.0}))
+    }
+    assert wrong == []
+    config = Config("least-stale", Budget(3), Geometry(1, 4, 1), parameters=claimed["least-stale"][0])
+    suspected = {words: build for _, words, build in suspects(config)}
+    policy: Any = suspected["has reading spice"](config).machine.parts[-1].policy
+    assert attrs.asdict(policy.choices) == card.complete({"reading": "spice"})
 
 
 @pytest.mark.rule("XC-ADMIT-011")

@@ -86,6 +86,19 @@ def test_one_policy_is_shown_whole() -> None:
     assert [entry["name"] for entry in run_json("policies", "belady")["policies"]] == ["belady"]
 
 
+@pytest.mark.rule("XC-EVICT-001")
+def test_a_reading_is_chosen_by_name_and_the_readings_are_listed(tmp_path: Path) -> None:
+    listed = run_json("policies", "least-stale")["policies"][0]
+    assert listed["readings"]["rnb"] == {"order": "line", "left_first": True, "requeue": True}
+    assert list(listed["readings"]) == listed["parameters"][0]["choices"]
+    assert "order=ring generations=false requeue=true first=newest" in run("policies", "least-stale").out
+    chosen = run_json("policies", "least-stale:reading=rnb:order=ring")["policies"][0]["parameters"]
+    values = {each["name"]: each["value"] for each in chosen}
+    assert (values["order"], values["left_first"], values["boundary"]) == ("ring", True, "first_layer")
+    refused = run("replay", put(tmp_path / "tiny.csv", CSV), "--policy", "least-stale:reading=rnd", "--slots", 3)
+    assert (refused.code, "tinyserve | zhang | rnb" in refused.err) == (2, True)
+
+
 def test_the_table_holds_every_name() -> None:
     words = run("policies").out.split()
     assert set(POLICIES) <= set(words)

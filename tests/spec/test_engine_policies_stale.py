@@ -13,6 +13,7 @@ from expertcache_spec.eviction import POLICIES, Form, Policy, make
 from expertcache_spec.eviction.cards import Value
 from expertcache_spec.eviction.engines.layers import nearness
 from expertcache_spec.eviction.engines.readings import READINGS
+from expertcache_spec.eviction.spelling import parse
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.replay import Replay, run_event
 from expertcache_spec.residency import Residency, Settings
@@ -35,6 +36,7 @@ OTHERS: dict[str, dict[str, Value]] = {
     "left-then-current": {"left_first": True, "fallback": "current"},
     "newest": {"first": "newest", "order": "fifo", "prefetch_stamps": False},
     "layer": {"order": "layer", "boundary": "pass"},
+    "told": {"boundary": "explicit"},
     "kept-next": {"order": "next", "keeps_unused": True},
     "overdue": {"order": "overdue", "left_first": True, "prefetch_stamps": False},
 }
@@ -76,31 +78,51 @@ def test_seven_public_readings_have_names_and_every_parameter_of_theirs_exists()
     assert list(READINGS) == ["tinyserve", "zhang", "rnb", "spice", "hipfire", "join-3", "rustane"]
     for name, reading in READINGS.items():
         card = POLICIES["least-stale"].setting(name, **reading.parameters)
-        assert card.complete() != POLICIES["least-stale"].complete()
+        assert (card.complete() != POLICIES["least-stale"].complete()) is (name != "tinyserve")
         assert reading.source
         assert reading.decided
 
 
+@pytest.mark.rule("XC-EVICT-001")
+@pytest.mark.parametrize("name", READINGS)
+def test_a_reading_is_a_setting_by_its_name_and_what_is_given_beside_it_stays(name: str) -> None:
+    card, wanted = POLICIES["least-stale"], {**READINGS[name].parameters, "reading": name}
+    usual = {parameter.name: parameter.default for parameter in card.parameters}
+    assert parse(f"least-stale:reading={name}").parameters == {"reading": name}
+    assert card.complete({"reading": name}) == {**usual, **wanted}
+    assert card.complete({"reading": name, "order": "ring"}) == {**usual, **wanted, "order": "ring"}
+    whole = card.complete({"reading": name, "weight": 1.0})
+    assert card.complete(whole) == whole
+    assert card.turned(whole, "weight", 0.0) == {**whole, "weight": 0.0}
+    assert card.turned(card.complete({"order": "ring"}), "reading", name) == {**usual, **wanted}
+    bound = card.setting("bound", reading="rnb", boundary="pass")
+    assert bound.complete({"reading": name}) == {**usual, **wanted, "boundary": "pass"}
+    assert bound.complete() == {**usual, **READINGS["rnb"].parameters, "reading": "rnb", "boundary": "pass"}
+
+
 @pytest.mark.rule("XC-EVICT-200")
 def test_on_one_trace_the_readings_are_seven_policies() -> None:
-    # Zhang's is LRU by construction, and tinyserve's, whose caller says when a pass begins, is LRU once it is told;
-    # with nobody telling it, it is FIFO.
-    trace = random_trace(Random(3), Geometry(4, 8, 2), passes=40, phases=("decode",))
+    # Zhang's is LRU by construction, and tinyserve's is wherever no two events of a pass ask for one key: here streams
+    # interleave.
+    trace = random_trace(Random(3), Geometry(4, 8, 2), streams=2, passes=20, phases=("decode",))
     logs = {}
-    for name, reading in READINGS.items():
-        run = Replay(trace, "least-stale", Budget(slots=12), parameters=reading.parameters)
+    for name in READINGS:
+        run = Replay(trace, "least-stale", Budget(slots=12), parameters={"reading": name})
         logs[name] = tuple(step.victims for step in run)
+        plain = Replay(trace, "least-stale", Budget(slots=12), parameters=READINGS[name].parameters)
+        assert logs[name] == tuple(step.victims for step in plain)
     assert len(set(logs.values())) == 7
+    alone = Replay(trace, "least-stale", Budget(slots=12), parameters={"boundary": "explicit"})
     lru, fifo = (tuple(step.victims for step in Replay(trace, name, Budget(slots=12))) for name in ("lru", "fifo"))
     assert logs["zhang"] == lru
-    assert logs["tinyserve"] == fifo
+    assert tuple(step.victims for step in alone) == fifo  # no replay makes the call
 
 
 @pytest.mark.rule("XC-EVICT-201", "XC-EVICT-205")
 @BOTH
-def test_tinyserve_told_of_its_passes_is_lru_where_a_key_is_asked_for_once_a_pass(form: Form) -> None:
+def test_told_of_its_passes_by_a_call_it_is_lru_where_a_key_is_asked_for_once_a_pass(form: Form) -> None:
     trace = random_trace(Random(4), Geometry(3, 7, 2), passes=40, phases=("decode",))
-    told = Residency(trace.geometry, Budget(slots=9), make("least-stale", form, None, READINGS["tinyserve"].parameters))
+    told = Residency(trace.geometry, Budget(slots=9), make("least-stale", form, None, {"boundary": "explicit"}))
     lru = Residency(trace.geometry, Budget(slots=9), make("lru"))
     for event in trace.events:
         if event.layer == 0:

@@ -113,6 +113,16 @@ def test_parameters_are_turned_one_at_a_time_and_stay_legal() -> None:
             assert card.complete(candidate.parameters) != card.complete()
 
 
+@pytest.mark.rule("XC-EVICT-200")
+@pytest.mark.parametrize("reading", ["rnb", "spice", "hipfire", "join-3", "rustane"])
+def test_a_reading_of_least_stale_is_found_by_its_name(reading: str) -> None:
+    log = log_of(make("least-stale", parameters={"reading": reading}), Settings())
+    known = [POLICIES["lru"], POLICIES["least-stale"]]
+    found = identify(MODEL, BUDGET, log, known, room="reserve", scope="global", touch="router", repeats="promote")
+    explained = [finding.candidate.words for finding in found if finding.explains_all]
+    assert f"least-stale:reading={reading}, overflow bypass" in explained
+
+
 def test_settings_that_are_known_stay_and_the_others_are_tried() -> None:
     assert {each.overflow for each in settings_to_try(MODEL, {})} == {"bypass"}
     fixed = {"overflow": "waves", "touch": "hits_first"}

@@ -49,6 +49,7 @@ def as_data(card: Card, given: Mapping[str, Value] | None = None) -> dict[str, A
             {**attrs.asdict(p), "value": values[p.name], "least": _finite(p.least), "most": _finite(p.most)}
             for p in card.parameters
         ],
+        "readings": {name: dict(meant) for name, meant in card.readings.items()},
     }
 
 
@@ -72,3 +73,6 @@ def _print(spelled: Spelled) -> None:
     rows = ((p.name, str(values[p.name]), str(p.default), p.legal, p.meaning) for p in card.parameters)
     if card.parameters:
         print_table("", ("parameter", "value", "default", "legal", "meaning"), rows, left=5)
+    if card.readings:
+        readings = ((name, spell("", meant)[1:].replace(":", " ") or "-") for name, meant in card.readings.items())
+        print_table("", ("reading", "stands for, beside the defaults"), readings, left=2)

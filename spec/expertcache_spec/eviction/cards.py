@@ -107,7 +107,8 @@ class Card:
     rule: id of the rule that states the victim. declared, indexed: factories of its two forms; they take the
     parameters by name and, when `offline`, `future` (a `Future`). source: engine or paper. cost: of one lookup.
     can_refuse: whether admission `refusable` is defined for it. objections: what else is wrong with a whole set of
-    legal values, by themselves or (where it is not None) in a model: each what it is, and the cure.
+    legal values, by themselves or (where it is not None) in a model: each what it is, and the cure. readings: what each
+    value of a parameter called `reading` stands for: the values of other parameters, where they are not given.
 
     Raises `InvalidPolicy` for no name, a rule that is none of the specification (a total order of one's own is under
     XC-EVICT-002), and a form that cannot be called.
@@ -124,6 +125,7 @@ class Card:
     offline: bool = False
     can_refuse: bool = False
     objections: Callable[[Mapping[str, Value], Geometry | None], Iterable[tuple[str, str]]] = lambda values, model: ()
+    readings: Mapping[str, Mapping[str, Value]] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         where = f"card {self.name!r:.200}"
@@ -140,21 +142,37 @@ class Card:
                 raise InvalidPolicy(f"{form} is {getattr(self, form)!r:.200}", where=where, cure=cure)
 
     def complete(self, given: Mapping[str, Value] | None = None, model: Geometry | None = None) -> dict[str, Value]:
-        """Every parameter with its value, given or default.
+        """Every parameter with its value: given, else what a given reading stands for, else the default.
 
         Raises `UnknownName` for one that does not exist or is out of bounds, for values that cannot go together, and
         for those that are beyond the `model`, where it is given.
         """
-        values = completed(self.parameters, given or {}, f"policy {self.name}")
+        values = self._filled(given or {})
         for what, cure in self.objections(values, model):
             raise UnknownName(what, where=f"policy {self.name}", cure=cure)
         return values
 
     def setting(self, name: str, **values: Value) -> Card:
-        """The same policy under a name of its own, with these values as its defaults; raises as `complete` does."""
-        chosen = self.complete(values)
+        """The same policy under a name of its own, with these values as its defaults; raises as `complete` does.
+
+        Another reading of it still stands for the same, but for these values.
+        """
+        chosen, usual = self.complete(values), {parameter.name: parameter.default for parameter in self.parameters}
         own = tuple(attrs.evolve(parameter, default=chosen[parameter.name]) for parameter in self.parameters)
-        return attrs.evolve(self, name=name, parameters=own)
+        readings = {reading: {**usual, **meant, **values} for reading, meant in self.readings.items()}
+        return attrs.evolve(self, name=name, parameters=own, readings=readings)
+
+    def turned(self, values: Mapping[str, Value], name: str, value: Value) -> dict[str, Value]:
+        """The complete `values` with one of them changed, and with another reading all that it stands for.
+
+        Raises `UnknownName` as `complete` does, but not where the changed values cannot go together.
+        """
+        is_reading = name == "reading" and bool(self.readings)
+        return self._filled({name: value} if is_reading else {**self.complete(values), name: value})
+
+    def _filled(self, given: Mapping[str, Value]) -> dict[str, Value]:
+        meant = self.readings.get(str(given.get("reading")), {})
+        return completed(self.parameters, {**meant, **given}, f"policy {self.name}")
 
 
 PolicyFactory = Callable[[], Policy]

@@ -7,7 +7,6 @@ from pathlib import Path
 import attrs
 
 from expertcache_reference.traces import load_trace
-from expertcache_spec.eviction.engines.readings import READINGS
 from expertcache_spec.layout.kinds import record_blocks
 from expertcache_spec.layout.placing import Layout, Shape
 from expertcache_spec.model import Geometry
@@ -83,8 +82,7 @@ class Case:
 
 def reading(project: str) -> str:
     """Least-Stale as that project reads it, spelled."""
-    given = READINGS[project].parameters
-    return ":".join(["least-stale", *(f"{name}={str(value).lower()}" for name, value in given.items())])
+    return f"least-stale:reading={project}"
 
 
 def ahead(name: str, displace: str = "any", **options: object) -> Prefetch:
@@ -97,7 +95,7 @@ POLICIES = (
     Case("least-stale", "least-stale"),
     *(Case(f"least-stale ({name})", reading(name)) for name in ("rnb", "spice", "join-3", "rustane")),
 )
-"""Without prefetch. Of the other readings zhang is LRU here, tinyserve is told of passes, hipfire is for one layer."""
+"""Without prefetch. Of the other readings tinyserve is the default, zhang is LRU here, hipfire is for one layer."""
 GUESSES = (
     Case("lru, previous-token", prefetch=ahead("previous-token")),
     Case("lru, gate-top-k", prefetch=ahead("gate-top-k")),

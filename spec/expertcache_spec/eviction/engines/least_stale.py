@@ -1,7 +1,7 @@
 """Least-Stale: evict what earlier passes used before what this pass used; the stalest first.
 
 What it is: SpecMD's policy. Its text fixes two generations and leaves the order inside them, the boundary, prefetches
-and the fallback open; every open choice is a parameter, and `READINGS` names seven public readings.
+and the fallback open; every open choice is a parameter, and `reading` names seven public readings of them.
 State: the number of the pass; the layer that runs; for each resident the pass that used it last, its place in the
 queue of that pass, and whether anything has asked for it; for orders `overdue` and `next`, for every key ever asked
 for, the pass that asked last and a moving mean of the passes between.
@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 from expertcache_spec.eviction.base import Policy, leave_in_order
 from expertcache_spec.eviction.cards import Card
+from expertcache_spec.eviction.engines import readings
 from expertcache_spec.eviction.engines.layers import ByLayer, Queue
 from expertcache_spec.eviction.engines.stale_rule import Declared
 from expertcache_spec.eviction.engines.staleness import PARAMETERS, Choices, Intervals, Passes
@@ -163,5 +164,6 @@ CARD = Card(
     "what earlier passes used before what this pass used",
     "SpecMD (arXiv 2602.03921) 4.2; seven public implementations, see its readings",
     "O(log resident); O(layers) for a victim where the order tells layers apart",
-    PARAMETERS,
+    (readings.PARAMETER, *PARAMETERS),
+    readings={name: reading.parameters for name, reading in readings.READINGS.items()},
 )

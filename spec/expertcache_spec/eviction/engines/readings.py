@@ -1,6 +1,7 @@
 """Readings: what seven public implementations understand by Least-Stale, as parameters of the one policy.
 
-Each is called after its project. They disagree on everything but the name: generations, position, or intervals.
+Each is called after its project: `least-stale:reading=rnb`. They disagree on everything but the name: generations,
+position, or intervals.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from types import MappingProxyType
 
 import attrs
 
-from expertcache_spec.eviction.cards import Value
+from expertcache_spec.eviction.cards import Parameter, Value
 
 
 @attrs.frozen(slots=False)
@@ -31,9 +32,10 @@ _INTERVALS = "an interval is counted in passes, and kept while the key is away"
 READINGS: Mapping[str, Reading] = MappingProxyType(
     {
         "tinyserve": Reading(
-            {"boundary": "explicit"},
+            {},
             "tinyserve, two ordered dicts",
-            "the caller says when a pass begins, with begin_pass; the running event is protected here",
+            "its caller says when a pass begins, with begin_pass: here an event of the lowest layer does, or under "
+            "boundary=explicit a caller; the running event is protected here",
         ),
         "zhang": Reading(
             {"requeue": True, "boundary": "pass"},
@@ -69,3 +71,7 @@ READINGS: Mapping[str, Reading] = MappingProxyType(
     }
 )
 """Project to its reading."""
+
+PARAMETER = Parameter(
+    "reading", "tinyserve", "the project whose reading the parameters that are not given follow", tuple(READINGS)
+)

@@ -32,6 +32,7 @@ class Choices:
     prefetch_stamps: bool
     keeps_unused: bool
     weight: float
+    reading: str = ""  # the others are what it stands for
 
     @property
     def apart(self) -> bool:
@@ -137,7 +138,8 @@ PARAMETERS = (
     Parameter("first", "oldest", "which end of the queue goes first", ("oldest", "newest")),
     Parameter("left_first", False, "whether layers before the running one go before the others of their generation"),
     Parameter("fallback", "stale_right", "under left_first, what follows the stale left", ("stale_right", "current")),
-    Parameter("boundary", "first_layer", "what begins a pass: an event of the lowest layer, of another pass, or a call",
+    Parameter("boundary", "first_layer",
+              "what begins a pass: an event of the lowest layer, of another pass, or a call, which no replay makes",
               ("first_layer", "pass", "explicit")),
     Parameter("prefetch_marks_current", True, "whether a prefetched record is current"),
     Parameter("prefetch_stamps", True, "whether a prefetched record takes the last place of its queue, or the first"),
