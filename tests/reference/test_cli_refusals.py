@@ -116,6 +116,7 @@ def test_bytes_without_a_unit_are_refused_with_the_units(trace: Path) -> None:
         ("compare", "--policies", "lru", "--slots", "2,{}"),
         ("study", "lru", "--cycles", "1,{}x"),
         ("whatif", "--hardware", "builtin:mac-32gb-qd1", "--policy", "lru", "--slots", "2", "--min-tokens", "{}"),
+        ("timeline", "--hardware", "builtin:mac-32gb-qd1", "--policy", "lru", "--slots", "2", "--min-entries", "{}"),
     ],
 )
 def test_a_whole_number_is_digits_and_nothing_else(trace: Path, command: tuple[str, ...], number: str) -> None:

@@ -50,6 +50,55 @@ def test_fewer_slots_are_slower() -> None:
     assert speeds[0] > speeds[1]
 
 
+@pytest.mark.rule("XC-SCHED-008")
+@pytest.mark.parametrize("policy", ["score", "probability-visits"])
+def test_policies_that_look_at_weights_miss_as_often_as_in_a_replay(policy: str) -> None:
+    given = ("builtin:tinymoe-italian", "--policy", policy, "--slots", "72")
+    said = run("whatif", *given, "--hardware", "builtin:ds4-m5-pro", "--disciplines", "sync").out
+    missed = run_json("replay", *given)["misses"]
+    assert f"{missed} not resident, {missed} reads" in said
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """Four decode tokens of one layer, each but the first with one resident of two experts; records of six pages."""
+    trace = tmp_path / "tiny.jsonl"
+    write_trace(decode_trace([[0, 1], [1, 2], [2, 3], [3, 4]], record_bytes=6 * 4096), trace)
+    return trace
+
+
+ON_TINY = ("--hardware", "builtin:ds4-m5-pro", "--policy", "lru", "--slots", "3")
+
+
+def test_a_discipline_spelled_twice_is_one_row_of_both_commands(tiny: Path) -> None:
+    for command in ("whatif", "timeline"):
+        found = run_json(command, tiny, *ON_TINY, "--disciplines", "split,split:1,staged:1,sync,staged")
+        assert [row["discipline"] for row in found["rows"]] == ["split:1", "staged", "sync"]
+
+
+def test_the_guards_hold_in_a_timeline_too(tiny: Path) -> None:
+    def rows(*guards: object) -> list[int]:
+        found = run_json("timeline", tiny, *ON_TINY, "--pass", "2", "--disciplines", "sync,split:1", *guards)
+        return [row["makespan"] for row in found["rows"]]
+
+    sync, split = rows()
+    assert split < sync
+    assert rows("--min-tokens", 3, "--min-entries", 3) == [sync, split]  # the third token, with three records held
+    assert rows("--min-tokens", 4) == rows("--min-entries", 4) == [sync, sync]
+
+
+def test_a_fan_out_that_cuts_no_request_is_said(tiny: Path, tmp_path: Path) -> None:
+    text = 'name = "a"\n[storage]\nbandwidth = 1000000000\n[record]\nfan_out = 8\n'
+    (tmp_path / "large.toml").write_text(text)
+    (tmp_path / "small.toml").write_text(text + "page = 4096\n")
+    (tmp_path / "one.toml").write_text(text.replace("8", "1"))
+    for command in ("whatif", "timeline"):
+        for name, count in (("large", 1), ("small", 0), ("one", 0)):
+            given = (tiny, "--hardware", tmp_path / f"{name}.toml", "--policy", "lru", "--slots", "3")
+            assert run(command, *given).err.count("fan_out 8 cuts no request") == count
+            assert sum("fan_out" in said for said in run_json(command, *given)["warnings"]) == count
+
+
 def test_timeline_writes_a_trace_of_a_token_for_perfetto(tmp_path: Path) -> None:
     target = tmp_path / "token.json"
     found = run_json("timeline", GEMMA, *ON, "--pass", "3", "--disciplines", "sync,pipelined", "--to", target)

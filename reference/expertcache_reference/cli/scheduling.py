@@ -38,23 +38,24 @@ MinEntries = Annotated[int, options.number("--min-entries", "Resident records be
 
 
 def disciplines(text: str | None, top_k: int, tokens: int = 0, entries: int = 0) -> list[Discipline]:
-    """The disciplines asked for, by default each of them, split at each threshold that can be taken."""
+    """The disciplines asked for, each once however it is spelled; by default all, split at each threshold."""
     every = ["sync", *(f"split:{t}" for t in range(top_k - 1, 0, -1)), "staged", "pipelined", "free"]
     names = every if text is None else options.listed(text, "--disciplines")
-    return [parse_discipline(name, tokens=tokens, entries=entries) for name in names]
+    return list(dict.fromkeys(parse_discipline(name, tokens=tokens, entries=entries) for name in names))
 
 
 def prepared(
     source: str,
+    hardware: Hardware,
     policy: str | None,
     limit: Budget,
     profile: str | None,
     record_bytes: str | None,
     **given: str | None,
-) -> Replay:
-    """The replay under the settings given, ready to run, its warnings said."""
+) -> tuple[Replay, list[str]]:
+    """The replay under the settings given, ready to run, and the warnings, which have been said."""
     spelled, chosen = options.policy(policy, profile), options.settings(profile, **given)
-    trace, notes = load(source, record_bytes, drop_weights=True)
+    trace, notes = load(source, record_bytes)
     options.for_model(spelled, trace.geometry)
     if trace.geometry.record_bytes is None:  # refuse before the replay, not after it
         raise InvalidBudget(
@@ -63,8 +64,10 @@ def prepared(
             cure="state the bytes of one record",
         )
     run = Replay(trace, spelled.card, limit, chosen, parameters=spelled.parameters)
-    warn([*run.result().warnings, *notes])
-    return run
+    sizes = {trace.geometry.size(layer) for layer in trace.geometry.routed}
+    warnings = [*run.result().warnings, *notes, *hardware.warnings(sizes)]
+    warn(warnings)
+    return run, warnings
 
 
 @contextmanager

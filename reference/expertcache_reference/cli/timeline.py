@@ -42,6 +42,8 @@ def timeline(
     ] = None,
     layer: Annotated[int | None, options.number("--layer", "One layer of it; the whole token without.")] = None,
     disciplines: scheduling.Disciplines = None,
+    min_tokens: scheduling.MinTokens = 0,
+    min_entries: scheduling.MinEntries = 0,
     to: Annotated[
         list[Path] | None, typer.Option("--to", help="A .png or .svg to draw, a .json for Perfetto; repeatable.")
     ] = None,
@@ -52,11 +54,11 @@ def timeline(
     """Schedule one layer or one token of a trace under each discipline, and draw it."""
     targets = to or []
     machine = load_hardware(hardware)
-    run = scheduling.prepared(
-        source, policy, options.budget(slots, budget)[0], profile, record_bytes, scope=scope, room=room, touch=touch,
-        repeats=repeats, overflow=overflow, no_victim=no_victim, admission=admission,
+    run, warnings = scheduling.prepared(
+        source, machine, policy, options.budget(slots, budget)[0], profile, record_bytes, scope=scope, room=room,
+        touch=touch, repeats=repeats, overflow=overflow, no_victim=no_victim, admission=admission,
     )  # fmt: skip
-    chosen = scheduling.disciplines(disciplines, run.trace.geometry.top_k)
+    chosen = scheduling.disciplines(disciplines, run.trace.geometry.top_k, min_tokens, min_entries)
     with pictures(targets, force=force) as files:
         token = first_decode(run, stream) if token is None else token
         drawn = scheduled(run, machine, chosen_loads(run, machine, stream, token, layer), chosen)
@@ -66,7 +68,8 @@ def timeline(
             file.write(chrome_trace(drawn) if target.suffix == ".json" else gantt(drawn, title, target.suffix[1:]))
     rows = [(label, breakdown(each)) for label, (_, each) in drawn.items()]
     if as_json:
-        print_json({"title": title, "rows": [{"discipline": label, **parts._asdict()} for label, parts in rows]})
+        listed = [{"discipline": label, **parts._asdict()} for label, parts in rows]
+        print_json({"title": title, "rows": listed, "warnings": warnings})
     else:
         columns = ("discipline", "makespan", "compute", "overhead", "exposed", "hidden")
         print_table(f"{title}: nanoseconds", columns, ([label, *map(str, parts)] for label, parts in rows))

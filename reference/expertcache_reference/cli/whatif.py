@@ -39,16 +39,16 @@ def whatif(
 ) -> None:
     """Print tokens a second and where the time goes, under each way to schedule reads and compute."""
     machine = load_hardware(hardware)
-    run = scheduling.prepared(
-        source, policy, options.budget(slots, budget)[0], profile, record_bytes, scope=scope, room=room, touch=touch,
-        repeats=repeats, overflow=overflow, no_victim=no_victim, admission=admission,
+    run, warnings = scheduling.prepared(
+        source, machine, policy, options.budget(slots, budget)[0], profile, record_bytes, scope=scope, room=room,
+        touch=touch, repeats=repeats, overflow=overflow, no_victim=no_victim, admission=admission,
     )  # fmt: skip
     geometry = run.trace.geometry
     chosen = scheduling.disciplines(disciplines, geometry.top_k, min_tokens, min_entries)
     with scheduling.replayed(run, machine) as pairs:
         found = forecasts(tallied(pairs, geometry, chosen), machine)
     if as_json:
-        print_json(as_dict(run, machine, found))
+        print_json({**as_dict(run, machine, found), "warnings": warnings})
     else:
         _print(run, machine, found)
 

@@ -18,7 +18,7 @@ bandwidth = 20_000_000_000
 latency = 20_000
 warm_percent = 0     # with warm_bandwidth and warm_latency where it is not 0
 
-[record]             # the requests that read a record, in proportion; fan_out cuts each into whole pages
+[record]             # the requests that read a record, in proportion; fan_out cuts those of whole pages
 gate_up = [1, 1]
 down = [1]
 fan_out = 1
@@ -28,6 +28,7 @@ page = 16_384
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from importlib.resources import files
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -80,6 +81,16 @@ class Hardware:
         ]
         stages = len(self.gate_up)
         return divided([part for each in sizes[:stages] for part in each], [p for each in sizes[stages:] for p in each])
+
+    def warnings(self, sizes: Iterable[int]) -> list[str]:
+        """What to say of records of those sizes: that a `fan_out` above 1 cuts none of their requests."""
+        uncut = len(self.gate_up) + len(self.down)
+        if self.fan_out == 1 or any(len(self.record(size)) > uncut for size in sizes):
+            return []
+        return [
+            f"fan_out {self.fan_out} cuts no request of this model's records, since none is two or more whole pages of "
+            f"{self.page} bytes: the times are those of fan_out 1"
+        ]
 
 
 _SECTIONS: dict[str, tuple[str, ...]] = {
