@@ -30,13 +30,18 @@ def numbers(text: str) -> set[float]:
 
 @cache
 def asserted(file: str) -> set[float]:
-    """Every number in the code and the strings of a test's file, those of names like `test_35_1` left out."""
+    """Every number in the code and the strings of a test's file, and in the JSON files of tests/data that they name.
+
+    Those of names like `test_35_1` are left out.
+    """
     found: set[float] = set()
     for node in ast.walk(tree(file)):
         if isinstance(node, ast.Constant):
             value = node.value
             if isinstance(value, str):
                 found |= numbers(value)
+                if value.endswith(".json"):
+                    found |= numbers((ROOT / "tests" / "data" / value).read_text(encoding="utf-8"))
             elif isinstance(value, int | float):
                 found.add(float(value))
     return found

@@ -101,8 +101,8 @@ def test_the_published_5_and_9_rows_are_those_of_key_by_key_eviction_without_lea
     assert key_by_key(recordings.bigmoe(name)) == differing
 
 
-# Decode hit rates in percent published at 4000 MiB (survey of policies, 9.2, to 0.05 points), and the hits behind them.
-# Its per-layer columns let a layer stay over its budget after the prompt, which no room of this specification does.
+# Decode hit rates in percent published at 4000 MiB (survey of policies, 9.2, to 0.05 points), and the hits behind them
+# when repeats promote, as in the engine. The survey lets them not: test_survey_rates.py has its whole table.
 PUBLISHED = [
     pytest.param("qwen", "lru", 80.30, 29_597, id="qwen-lru"),
     pytest.param("qwen", "lfu", 80.80, 29_784, id="qwen-lfu"),
