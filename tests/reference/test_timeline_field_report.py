@@ -13,7 +13,7 @@ import pytest
 
 from expertcache_reference.timeline.calibrate import CannotCalibrate, Measured, calibrated, spread
 from expertcache_reference.timeline.hardware import Hardware, load_hardware
-from expertcache_spec.schedule import Discipline, Storage, parse_discipline
+from expertcache_spec.schedule import Costs, Discipline, Storage, parse_discipline
 
 TOKENS, LAYERS, TOP_K, MISSES, RECORD = 256, 40, 6, 10_213, 9_953_280
 RUNS = [(957, 1007), (933, 1001)]
@@ -99,6 +99,33 @@ def test_what_staged_and_pipelined_would_add(
     found = [speed(*run, lanes, name) for name in ("staged", "pipelined", "free")]
     assert found == pytest.approx([staged, pipelined, free], abs=0.006)
     assert run[1] / 100 < found[0] < found[1] < found[2]
+
+
+def overheaded(run: tuple[int, int], **overhead: int) -> tuple[int, list[float]]:
+    """Gate and up as fitted where batches cost something, and the tokens a second of staged and pipelined then."""
+    machine = calibrated(report(*run), attrs.evolve(DS4, costs=Costs(**overhead)))
+    speeds = [report(*run).forecast(machine, parse_discipline(name)).speed for name in ("staged", "pipelined")]
+    return machine.costs.gate_up, speeds
+
+
+@pytest.mark.parametrize(("run", "moved"), [(RUNS[0], [-0.055, -0.026]), (RUNS[1], [-0.054, -0.062])], ids=str)
+def test_a_launch_beside_the_reads_leaves_the_fit_and_slows_who_launches_more(
+    run: tuple[int, int], moved: list[float]
+) -> None:
+    gate_up, speeds = overheaded(run, dispatch=20_000)
+    assert gate_up == fitted(*run, 1).costs.gate_up == overheaded(run, dispatch=50_000)[0]
+    before = [speed(*run, 1, name) for name in ("staged", "pipelined")]
+    assert [after - was for after, was in zip(speeds, before, strict=True)] == pytest.approx(moved, abs=0.001)
+
+
+@pytest.mark.parametrize(("run", "moved"), [(RUNS[0], [-0.055, 0.010]), (RUNS[1], [-0.054, -0.053])], ids=str)
+def test_a_handoff_asks_for_dearer_experts_whose_down_pipelining_hides(
+    run: tuple[int, int], moved: list[float]
+) -> None:
+    gate_up, speeds = overheaded(run, handoff=20_000)
+    assert gate_up - fitted(*run, 1).costs.gate_up == 4285
+    before = [speed(*run, 1, name) for name in ("staged", "pipelined")]
+    assert [after - was for after, was in zip(speeds, before, strict=True)] == pytest.approx(moved, abs=0.001)
 
 
 def test_misses_that_cluster_leave_less_to_hide_and_need_dearer_experts() -> None:
