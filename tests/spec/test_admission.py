@@ -9,7 +9,8 @@ import attrs
 import pytest
 
 from expertcache_spec.admission import ADMISSIONS, admission, make
-from expertcache_spec.admission.rules import Admission
+from expertcache_spec.admission.ages import Ages
+from expertcache_spec.admission.rules import Admission, Hysteresis
 from expertcache_spec.errors import ExpertCacheError, UnknownName
 from expertcache_spec.eviction import POLICIES
 from expertcache_spec.eviction import make as policies
@@ -230,6 +231,28 @@ def test_free_room_needs_no_heat_and_halving_cools_everything() -> None:
     # After eight events the heat of 0 is 4: 5 of hot would be 9 > 4 + 1 + 4, but 1 is asked for seven times only.
     assert kept == [True] * 8 + [False] * 7
     assert not told([*events, [1], [1], [1]], 1, "hysteresis:halve=8:margin=2")[-1][0]
+
+
+@pytest.mark.rule("XC-ADMIT-005")
+@pytest.mark.parametrize(("halve", "heats"), [(0, [1, 2, 3, 4, 5, 6, 7]), (1, [1] * 7), (3, [1, 2, 3, 2, 3, 4, 3])])
+def test_heat_is_halved_after_so_many_events_before_the_next_counts(halve: int, heats: list[int]) -> None:
+    heat, found = Hysteresis(halve=halve), list[int]()
+    for _ in heats:
+        heat.begin(Event(0, ((0,),)))
+        found.append(heat.heat[Key(0, 0)])
+    assert found == heats
+
+
+@pytest.mark.rule("XC-ADMIT-006")
+def test_what_came_without_demand_is_as_fresh_as_the_latest_event_of_its_layer() -> None:
+    ages, guess = Ages(), Key(0, 7)
+    ages.asked(Event(0, ((0,),)))
+    ages.inserted([guess])
+    assert (ages.idle(guess), ages.is_stale(guess, 1)) == (0, False)
+    ages.asked(Event(1, ((0,),)))
+    assert ages.idle(guess) == 0
+    ages.asked(Event(0, ((1,),)))
+    assert (ages.idle(guess), ages.is_stale(guess, 1)) == (1, True)
 
 
 @pytest.mark.rule("XC-ADMIT-006")

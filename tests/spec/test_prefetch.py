@@ -491,6 +491,26 @@ def test_what_the_latest_event_of_a_layer_asked_for_is_not_stale() -> None:
     assert (found.evicted, found.issued) == (2, 2)
 
 
+@pytest.mark.rule("XC-PREFETCH-008", "XC-ADMIT-006")
+def test_a_guess_that_has_just_come_is_not_stale() -> None:
+    # Without latency 7 is resident when 8 asks for a slot: nothing holds it but that it is fresh.
+    trace = decode_trace([[0], [1], [2]], layers=3, experts=9)
+    how: dict[str, Any] = {"predictor": given([7, 8]), "home": "slot", "latency": 0}
+    assert counts(run(trace, 2, **how, displace="stale")).evicted == 0
+    assert counts(run(trace, 2, **how, displace="any")).evicted == 1
+
+
+@pytest.mark.rule("XC-PREFETCH-011")
+@pytest.mark.parametrize(("slots", "width", "issued"), [(0, 1, 0), (0, 2, 3), (3, 1, 0), (3, 2, 3)])
+def test_what_an_event_reads_past_the_cache_takes_lanes_as_its_misses_do(slots: int, width: int, issued: int) -> None:
+    trace = decode_trace([[0], [1], [2], [3]], layers=4)
+    found = run(
+        trace, slots, settings=Settings(overflow="bypass"), predictor="oracle", wrap=False, width=width, cap=CAP
+    )
+    assert found.total.bypassed == (0 if slots else 4)
+    assert counts(found).issued == issued
+
+
 @pytest.mark.rule("XC-PREFETCH-011")
 def test_demand_waits_for_speculation_that_holds_its_room_and_is_served() -> None:
     trace = decode_trace([[0], [1, 2], [3, 4]], layers=3, experts=9)
@@ -669,6 +689,7 @@ def test_a_profile_seeds_the_cache_before_the_first_event(home: Any) -> None:
     [
         ({"predictor": "lur"}, UnknownName), ({"home": "attic"}, UnknownName), ({"displace": "all"}, UnknownName),
         ({"width": 1.5}, UnknownName), ({"lookahead": -1}, UnknownName),
+        ({"lookahead": 0}, UnknownName), ({"lookahead": 1025}, UnknownName), ({"lookahead": 10**7}, UnknownName),
         ({"latency": -1}, UnknownName), ({"predictor": "oracle"}, InvalidBudget),
         ({"home": "slot", "cap": CAP}, InvalidBudget), ({"cap": CAP, "stamps": False}, UnknownName),
         ({"cap": CAP, "displace": "stale"}, UnknownName), ({"cap": CAP, "parameters": {"k": 1}}, UnknownName),
@@ -678,6 +699,12 @@ def test_a_profile_seeds_the_cache_before_the_first_event(home: Any) -> None:
 def test_a_prefetch_that_does_not_exist_is_an_error(how: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error, match="Cure: "):
         Prefetch(**how)
+
+
+@pytest.mark.rule("XC-PREFETCH-005", "XC-PREFETCH-010")
+def test_the_farthest_lookahead_is_taken_and_predicts_as_far() -> None:
+    found = run(decode_trace([[0], [1]]), 1, predictor="previous-token", lookahead=1024, cap=Budget(slots=1))
+    assert counts(found).predictions == 2 * 1024
 
 
 @pytest.mark.rule("XC-PREFETCH-007")

@@ -15,18 +15,23 @@ from expertcache_spec.prefetch.registry import PredictorCard, predictor
 Home = Literal["staging", "slot"]
 Displace = Literal["nothing", "stale", "any"]
 
+BOUNDS = (("lookahead", 1, 1024), ("latency", 0, None), ("width", 1, None), ("idle", 1, None), ("queue", 1, None))
+"""Name, least and most of every number. Each event costs as many predictions as it looks ahead: 1024 layers are
+several passes of the deepest models."""
+
 
 @attrs.frozen(slots=False)
 class Prefetch:
     """One way to prefetch; `replay` takes it.
 
-    predictor, parameters: who predicts. lookahead: for how many routed layers ahead, each event anew. wrap: whether
-    beyond the last layer it goes on in the next pass. home: `staging` keeps the bytes outside the cache, `slot` in it.
-    cap: of staging, slots or bytes; charged from the moment a prediction is taken; `none` needs none. displace: what a
-    prefetch into slots may evict: nothing, what is stale, or anything that nothing holds. idle: how many events of its
-    layer make a record stale. stamps: whether a prefetch into slots counts as a touch. latency: events that a
-    speculative read takes when nothing delays it; 0 for none, as simulators have it. width: reads in service at once,
-    those on demand first. queue: tickets that may wait for their read. profile: keys to seed before the first event.
+    predictor, parameters: who predicts. lookahead: for how many routed layers ahead, each event anew; at most 1024.
+    wrap: whether beyond the last layer it goes on in the next pass. home: `staging` keeps the bytes outside the cache,
+    `slot` in it. cap: of staging, slots or bytes; charged from the moment a prediction is taken; `none` needs none.
+    displace: what a prefetch into slots may evict: nothing, what is stale, or anything that nothing holds. idle: how
+    many events of its layer make a record stale. stamps: whether a prefetch into slots counts as a touch. latency:
+    events that a speculative read takes when nothing delays it; 0 for none, as simulators have it. width: reads in
+    service at once, those on demand first. queue: tickets that may wait for their read. profile: keys to seed before
+    the first event.
 
     Raises `UnknownName` for a value that does not exist, `InvalidBudget` for a staging home without a cap.
     """
@@ -56,11 +61,11 @@ class Prefetch:
                 raise UnknownName(
                     f"{name} {getattr(self, name)!r}", where="prefetch", cure=f"one of {', '.join(known)}"
                 )
-        for name in ("lookahead", "latency", "width", "idle", "queue"):
+        for name, least, most in BOUNDS:
             value = getattr(self, name)
-            least = 0 if name == "latency" else 1
-            if type(value) is not int or value < least:
-                raise UnknownName(f"{name} = {value!r}", where="prefetch", cure=f"a whole number from {least}")
+            if type(value) is not int or not least <= value <= (value if most is None else most):
+                cure = f"a whole number from {least}" + ("" if most is None else f" to {most}")
+                raise UnknownName(f"{name} = {value!r}", where="prefetch", cure=cure)
         if self.home == "staging" and self.cap is None:
             raise InvalidBudget("staging without a cap", where="prefetch", cure="give slots or bytes, charged apart")
         if self.home == "staging" and (self.displace != "nothing" or not self.stamps):
