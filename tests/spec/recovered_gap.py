@@ -1,19 +1,22 @@
 """How much of the Belady gap the causal predictors recover, in domain and across, against their shuffled controls.
 
 `python -m tests.spec.recovered_gap layer` (or `global`, or neither for both) prints the tables of the book's page on
-causal predictors, each after some five minutes on two idle cores without contracts. The gap is LRU's misses less
+causal predictors, each after some five minutes on two idle cores without contracts; `layer keep` writes the misses
+behind the one that the book has to tests/data/predictors/recovered-gap.json, `column "qwen 614 in"` prints those of one
+column. The gap is LRU's misses less
 Belady's; a policy recovers (LRU's misses - its own) / gap of it. Every replay first learns from a beginning that is not
 counted, and is counted from there on with whatever it has learned and holds: the same for LRU, Belady and the policy.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from fractions import Fraction
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from expertcache_spec.eviction import Value
 from expertcache_spec.eviction.predictive import CARDS
@@ -100,6 +103,17 @@ ROOM = (("gpt-oss-20b", (115, 230)), ("qwen", (614, 1843)), ("gemma", (384, 1152
 """15 and 30 % of the records of gpt-oss-20b (10 % is below its token cycle), 10 and 30 % of those of the others."""
 
 
+COLUMNS = tuple(
+    f"{model} {slots} {kind}"
+    for model, sizes in ROOM
+    for slots in sizes
+    for kind in (("in", "across") if model == "gpt-oss-20b" else ("in",))
+)
+Column: TypeAlias = Mapping[str, int]
+"""Misses of LRU, Belady, chance and every row; a * marks a control."""
+FILE = recordings.DATA / "predictors" / "recovered-gap.json"
+
+
 def tasks(model: str, slots: int, scope: Scope) -> dict[str, list[Task]]:
     """In domain, and for gpt-oss-20b across domains."""
     if model != "gpt-oss-20b":
@@ -111,29 +125,39 @@ def tasks(model: str, slots: int, scope: Scope) -> dict[str, list[Task]]:
     }
 
 
-def lines(scope: Scope, pool: ProcessPoolExecutor) -> Iterator[str]:
+def column(where: str, scope: Scope, pool: ProcessPoolExecutor) -> list[Future[dict[str, int]]]:
+    """The tasks of a column such as `qwen 614 in`, begun."""
+    model, slots, kind = where.split()
+    return [pool.submit(measure, task, kind == "in") for task in tasks(model, int(slots), scope)[kind]]
+
+
+def summed(found: Sequence[Future[dict[str, int]]]) -> Column:
+    """The misses of a column, its tasks summed."""
+    each = [future.result() for future in found]
+    return {name: sum(one[name] for one in each) for name in each[0]}
+
+
+def measured(scope: Scope, pool: ProcessPoolExecutor) -> dict[str, Column]:
+    """Every column of a table."""
+    pending = {where: column(where, scope, pool) for where in COLUMNS}
+    return {where: summed(found) for where, found in pending.items()}
+
+
+def lines(results: Mapping[str, Column]) -> Iterator[str]:
     """One table in Markdown."""
-    pending = {
-        (f"{model} {slots}", kind): [pool.submit(measure, task, kind == "in") for task in chosen]
-        for model, sizes in ROOM
-        for slots in sizes
-        for kind, chosen in tasks(model, slots, scope).items()
-    }
-    results = {where: [future.result() for future in futures] for where, futures in pending.items()}
-    yield "| | " + " | ".join(f"{place} {kind}" for place, kind in results) + " |"
+    yield "| | " + " | ".join(where.replace("gpt-oss-20b", "gpt-oss") for where in results) + " |"
     yield "|---|" + "---:|" * len(results)
     for name in ("lru", "belady"):
-        sums = (f"{sum(each[name] for each in found):,}" for found in results.values())
-        yield f"| {name}, misses | " + " | ".join(sums) + " |"
+        yield f"| {name}, misses | " + " | ".join(f"{found[name]:,}" for found in results.values()) + " |"
     for name in ("random", *VARIANTS):
         yield f"| {name} | " + " | ".join(cell(found, name) for found in results.values()) + " |"
 
 
-def cell(found: Sequence[Mapping[str, int]], name: str) -> str:
+def cell(found: Column, name: str) -> str:
     """What the row recovers, and where it was measured what its control does."""
     control = f"{name}*"
-    own = percent(recovered(found, name))
-    return f"{own} ({percent(recovered(found, control))})" if control in found[0] else own
+    own = percent(recovered([found], name))
+    return f"{own} ({percent(recovered([found], control))})" if control in found else own
 
 
 def percent(share: Fraction) -> str:
@@ -141,10 +165,21 @@ def percent(share: Fraction) -> str:
     return f"{round(100 * share)} %"
 
 
-if __name__ == "__main__":
-    wanted: tuple[Scope, ...] = ("layer", "global")
+def main() -> None:
+    """What the command line asks for."""
+    what, *more = sys.argv[1:] or [""]
     with ProcessPoolExecutor(2) as pool:
-        for scope in wanted:
-            if sys.argv[1:] in ([], [scope]):
-                for line in lines(scope, pool):
-                    print(line, flush=True)
+        if what == "column":
+            print(json.dumps(summed(column(more[0], "layer", pool))))
+            return
+        scopes: tuple[Scope, ...] = ("layer", "global")
+        for scope in scopes:
+            if what in ("", scope):
+                found = measured(scope, pool)
+                print(*lines(found), sep="\n", flush=True)
+                if more == ["keep"]:
+                    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
