@@ -102,7 +102,8 @@ class ReadTime:
         return self.rest + self.service / min(chunks, self.lanes) + self.request * chunks
 
     def best(self, most: int = MOST_CHUNKS) -> int:
-        """The number of chunks that takes least time, the smaller of equals."""
+        """The number of chunks up to `most` that takes least time, the smaller of equals; raises what `of` raises."""
+        self.of(most)
         return min(range(1, most + 1), key=self.of)
 
     def helps(self, chunks: int) -> bool:

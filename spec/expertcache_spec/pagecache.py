@@ -165,8 +165,10 @@ def sizing_curve(
 ) -> list[Share]:
     """The cost of giving each of `shares` bytes to experts and the rest of `total` to pages.
 
-    `run` replays one division. Raises `InvalidBudget` for a share beyond the total.
+    `run` replays one division. Raises `InvalidBudget` for a share beyond the total, and for no page size.
     """
+    if type(page) is not int or page < 1:
+        raise InvalidBudget(f"pages of {page!r} bytes", where="sizing curve", cure="give a whole number from 1")
     found = []
     for share in shares:
         if not 0 <= share <= total:
@@ -177,11 +179,13 @@ def sizing_curve(
 
 
 def best(curve: Sequence[Share]) -> Share:
-    """The share that takes least time, the smaller of equals."""
+    """The share that takes least time, the smaller of equals. Raises `InvalidBudget` where there is none."""
+    if not curve:
+        raise InvalidBudget("no share", where="sizing curve", cure="give one share or more")
     return min(curve, key=lambda share: (share.seconds, share.experts))
 
 
 def has_interior_optimum(curve: Sequence[Share]) -> bool:
-    """Whether some share beats both ends of the curve, strictly."""
+    """Whether some share beats both ends of the curve, strictly. Raises what `best` raises."""
     ordered = sorted(curve)
     return best(curve).seconds < min(ordered[0].seconds, ordered[-1].seconds)

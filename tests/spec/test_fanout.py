@@ -131,6 +131,12 @@ def test_chunks_help_up_to_the_best_count_and_not_beyond(
     assert not any(time.helps(count) for count in range(best, MOST_CHUNKS))
 
 
+def test_of_no_chunks_none_is_best() -> None:
+    for most in (0, -1):
+        with pytest.raises(InvalidModel, match="read time"):
+            ReadTime(70, 12, 1).best(most)
+
+
 def test_without_a_cost_of_a_request_chunks_help_up_to_the_lanes() -> None:
     assert [ReadTime(70, 12, 0, lanes).best() for lanes in (1, 2, 4, 8)] == [1, 2, 4, 8]
 

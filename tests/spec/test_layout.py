@@ -17,6 +17,7 @@ from expertcache_spec.layout import (
     Extent,
     FoundFile,
     Layout,
+    Read,
     ReadCost,
     Shape,
     broken_laws,
@@ -201,6 +202,18 @@ def test_a_misplaced_record_breaks_its_law(extents: list[tuple[int, int]], broke
     assert broken_laws(spoiled(layout, Key(0, 4), where)) == broken
 
 
+@pytest.mark.rule("XC-LAYOUT-004")
+def test_exchanged_parts_show_in_the_bytes_and_not_in_the_extents() -> None:
+    shape = Shape(2, {0: {"gate": 4, "up": 4, "down": 4}})
+    right = stacked_tensors(shape)
+    gate, up, down = right.place(Key(0, 1))
+    wrong = spoiled(right, Key(0, 1), (up, gate, down))
+    files = written(right, {Key(0, 0): bytes(12), Key(0, 1): b"gateup..down"}.__getitem__)
+    assert broken_laws(wrong) == []
+    assert gather(right.extents[Key(0, 1)], files) == b"gateup..down"
+    assert gather(wrong.extents[Key(0, 1)], files) == b"up..gatedown"
+
+
 @pytest.mark.rule("XC-LAYOUT-002", "XC-LAYOUT-007")
 def test_a_table_follows_the_weights_on_a_page_and_moves_none_of_them() -> None:
     before = record_blocks(SHAPE, 64)
@@ -229,6 +242,27 @@ def test_a_resident_prefix_causes_no_read_and_tables_are_read_all_the_same() -> 
     assert {key.layer for key in layout.streamed()} == {3}
     assert [read.extent.file for read in reads_of(layout, SHAPE.keys())] == ["layer_03.bin"]
     assert layout.tables["n-gram"].row(0).length == 12
+
+
+@pytest.mark.parametrize(
+    ("rows", "row_bytes", "page"), [(0, 12, 64), (10, 0, 64), (10, 12, 0), (10, 12, -5), (1, 1.5, 64)]
+)
+def test_a_table_without_rows_bytes_or_a_page_is_refused(rows: int, row_bytes: int, page: int) -> None:
+    with pytest.raises(InvalidModel, match="side table"):
+        with_side_table(packed_layers(SHAPE), "n-gram", rows, row_bytes, page)
+
+
+@pytest.mark.parametrize("layers", [-1, 1.0, None])
+def test_what_is_no_number_of_layers_is_no_prefix(layers: int) -> None:
+    with pytest.raises(InvalidModel, match="resident prefix"):
+        resident_prefix(packed_layers(SHAPE), layers)
+    assert resident_prefix(packed_layers(SHAPE), 0).resident == frozenset()
+    assert resident_prefix(packed_layers(SHAPE), 9).resident == {0, 2, 3}
+
+
+def test_a_file_of_blobs_is_filled_to_the_byte() -> None:
+    assert list(flat_blobs(Shape(5, {0: {"all": 8}}), 8, roll=16).files.values()) == [16, 16, 8]
+    assert list(flat_blobs(Shape(5, {0: {"all": 8}}), 8, roll=15).files.values()) == [8] * 5
 
 
 def test_blobs_roll_before_a_file_grows_too_large() -> None:
@@ -278,6 +312,21 @@ def test_coalescing_covers_every_extent_once_and_joins_only_near_ones(
     if most is None:
         for one, two in pairwise(reads):
             assert one.extent.file != two.extent.file or two.extent.offset - one.extent.end > gap
+
+
+@pytest.mark.rule("XC-LAYOUT-006")
+def test_a_request_may_be_as_long_as_the_bound_and_no_longer() -> None:
+    two = [Extent("f", 0, 4), Extent("f", 6, 4)]
+    assert [len(coalesce(two, 2, most)) for most in (9, 10, 11)] == [2, 1, 1]
+
+
+def test_bytes_that_are_wanted_twice_are_not_wasted_and_hide_no_gap() -> None:
+    twice = [Extent("f", 10, 4), Extent("f", 10, 4), Extent("f", 12, 6), Extent("f", 21, 1)]
+    (read,) = coalesce(twice, gap=3)
+    assert read.extent == Extent("f", 10, 12)
+    assert wasted([read]) == 3
+    assert wasted([Read(Extent("f", 8, 16), read.wanted)]) == 7
+    assert wasted(coalesce(twice[:2])) == 0
 
 
 @pytest.mark.rule("XC-LAYOUT-006")
@@ -345,6 +394,9 @@ def test_two_formats_of_one_name_and_size_have_two_fingerprints() -> None:
     assert layouts[0].files == layouts[1].files
     assert len({fingerprint(layout, "model") for layout in layouts}) == 4
     assert fingerprint(packed_layers(one), "model") == fingerprint(packed_layers(one), "model")
+    tables = [with_side_table(layouts[0], "n-gram", rows, 12 // rows) for rows in (2, 3)]
+    assert tables[0].files == tables[1].files
+    assert len({fingerprint(layout, "model") for layout in tables}) == 2
 
 
 @pytest.mark.parametrize(("experts", "parts"), [(0, {0: {"a": 1}}), (1, {}), (1, {0: {}}), (1, {0: {"a": 0}})])

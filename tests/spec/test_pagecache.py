@@ -247,6 +247,15 @@ def test_the_table_of_the_chapter_comes_out(weights: list[int]) -> None:
     assert best(found).experts == 2432 * 10**6
 
 
-def test_a_share_beyond_the_total_is_refused() -> None:
-    with pytest.raises(InvalidBudget, match="share"):
-        sizing_curve(10, [11], 1, COST, lambda share, below: Traffic(0, 0, 0, 0))
+@pytest.mark.parametrize(
+    ("share", "page", "said"), [(11, 1, "share"), (-1, 1, "share"), (5, 0, "pages of 0"), (5, -5, "pages of -5")]
+)
+def test_a_share_beyond_the_total_or_no_page_is_refused(share: int, page: int, said: str) -> None:
+    with pytest.raises(InvalidBudget, match=said):
+        sizing_curve(10, [share], page, COST, lambda share, below: Traffic(0, 0, 0, 0))
+
+
+def test_of_no_shares_none_is_best() -> None:
+    for judged in (best, has_interior_optimum):
+        with pytest.raises(InvalidBudget, match="no share"):
+            judged([])

@@ -143,7 +143,12 @@ def overlay(layout: Layout, layer: int, part: str) -> tuple[Extent, ...]:
 
 
 def resident_prefix(layout: Layout, layers: int) -> Layout:
-    """The layout with its first `layers` routed layers loaded whole at the start and never streamed (ds4)."""
+    """The layout with its first `layers` routed layers loaded whole at the start and never streamed (ds4).
+
+    More than there are is all of them. Raises `InvalidModel` for what is no number of layers.
+    """
+    if type(layers) is not int or layers < 0:
+        raise InvalidModel(f"{layers!r} layers", where="resident prefix", cure="give a whole number from 0")
     return attrs.evolve(layout, resident=frozenset(list(layout.shape.parts)[:layers]))
 
 
@@ -152,12 +157,14 @@ def with_side_table(
 ) -> Layout:
     """The layout with a table after the weights of a file, on a page: n-gram or Engram rows, read in every mode.
 
-    Nothing that was placed moves (XC-LAYOUT-007). `file` is the layout's last one unless named.
+    Nothing that was placed moves (XC-LAYOUT-007). `file` is the layout's last one unless named. Raises `InvalidModel`
+    for a name that is taken, and for rows, bytes of a row or a page that are no whole number from 1.
     """
+    if any(type(count) is not int or count < 1 for count in (rows, row_bytes, page)) or name in layout.tables:
+        said = f"table {name!r} of {rows!r} rows of {row_bytes!r} bytes on pages of {page!r}"
+        raise InvalidModel(said, where="side table", cure="give a new name, and rows, bytes and pages from 1")
     target = file if file is not None else list(layout.files)[-1]
     start = round_up(layout.files.get(target, 0), page)
     table = SideTable(Extent(target, start, rows * row_bytes), row_bytes)
-    if rows < 1 or row_bytes < 1 or name in layout.tables:
-        raise InvalidModel(f"table {name!r}", where="side table", cure="give a new name, rows and bytes from 1")
     files = {**layout.files, target: table.base.end}
     return attrs.evolve(layout, files=files, tables={**layout.tables, name: table})

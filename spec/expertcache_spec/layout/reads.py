@@ -48,8 +48,15 @@ def reads_of(layout: Layout, keys: Iterable[Key], gap: int = 0, most: int | None
 
 
 def wasted(reads: Iterable[Read]) -> int:
-    """Bytes that the requests fetch and nobody wanted."""
-    return sum(read.extent.length - sum(extent.length for extent in read.wanted) for read in reads)
+    """Bytes that the requests fetch and nobody wanted; what a request was asked for twice it fetches once."""
+    found = 0
+    for read in reads:
+        end = read.extent.offset
+        for extent in sorted(read.wanted):
+            found += max(extent.offset - end, 0)
+            end = max(end, extent.end)
+        found += read.extent.end - end
+    return found
 
 
 @attrs.frozen(slots=False)
