@@ -35,7 +35,7 @@ from expertcache_spec.schedule import (
     parse_discipline,
     schedule,
 )  # fmt: skip
-from expertcache_spec.trace import Trace
+from expertcache_spec.trace import Phase, Trace, decode_trace
 
 from .files import GEMMA
 
@@ -158,6 +158,28 @@ def test_guards_keep_the_first_tokens_under_sync(gemma: Trace) -> None:
     assert free.total.makespan < guarded.total.makespan < never.total.makespan
 
 
+@pytest.mark.rule("XC-SCHED-023")
+def test_an_event_whose_guards_fail_runs_under_sync_with_its_requests_in_the_order_of_the_discipline() -> None:
+    machine = Hardware("two readers", storage=Storage(2, 2), gate_up=(1,), down=(2,))
+    run = Replay(decode_trace([[0, 1, 2, 3], [2, 3, 4, 5]], record_bytes=300), "lru", Budget(slots=6))
+    pairs = list(loads(run))
+    never = [Discipline("staged", tokens=100), Discipline("sync")]
+    found = forecasts(tallied(pairs, run.trace.geometry, never), machine)
+    case = Scenario(tuple(load for _, load in pairs), (machine.record(300),), machine.costs, machine.storage)
+    wholes = [breakdown(schedule(attrs.evolve(case, discipline=each))) for each in never]
+    assert [each.total for each in found] == wholes
+    assert wholes[0] != wholes[1]  # stage by stage, and record by record
+
+
+def test_decode_alone_is_timed() -> None:
+    plain = decode_trace([[0, 1], [1, 2], [2, 3]], record_bytes=300)
+    phases: list[Phase] = ["prefill", "decode", "verify"]
+    events = tuple(attrs.evolve(event, phase=phase) for event, phase in zip(plain.events, phases, strict=True))
+    pairs = list(loads(Replay(Trace(plain.geometry, events), "lru", Budget(slots=4))))
+    (found,) = forecasts(tallied(pairs, plain.geometry, [Discipline()]), load_hardware("builtin:ds4-m5-pro"))
+    assert (found.tokens, found.events) == (1, 1)
+
+
 def test_a_trace_without_decode_has_no_tokens_a_second(gemma: Trace) -> None:
     prefill = Trace(gemma.geometry, tuple(event for event in gemma.events if event.phase == "prefill"))
     with pytest.raises(InvalidTrace, match="no decode pass"):
@@ -171,7 +193,7 @@ def drawn(*names: str) -> dict[str, Any]:
     """Two layers under each discipline; the first guesses two records, one of them wrongly."""
     machine = load_hardware("builtin:ds4-m5-pro")
     first = attrs.evolve(load_of(3, [1]), prefetches=(Key(1, 9), Key(1, 0)))
-    loaded, costs = (first, load_of(3, [0, 2], layer=1)), attrs.evolve(machine.costs, dispatch=9)
+    loaded, costs = (first, load_of(3, [0, 2], layer=1)), attrs.evolve(machine.costs, dispatch=9, combine=7)
     records = (machine.record(9_999_999),)
     cases = [Scenario(loaded, records, costs, machine.storage, parse_discipline(name)) for name in names]
     return {str(case.discipline): (case, schedule(case)) for case in cases}

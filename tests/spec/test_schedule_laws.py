@@ -251,6 +251,9 @@ def test_a_threshold_can_be_wrong_at_both_ends() -> None:
     assert walls == {1: 3, 2: 6, 3: 9, 4: 12, 5: 15}
     assert [split_gain(case.costs, 6, m, walls[m]) for m in walls] == [-7, -4, -1, 2, -2]
     assert pays(case.costs, 6, walls) == (4,)
+    even = attrs.evolve(case.costs, handoff=5)
+    assert [split_gain(even, 6, m, walls[m]) for m in walls] == [-6, -3, 0, 3, -1]
+    assert pays(even, 6, walls) == (4,)  # what is as fast does not pay
     assert best_threshold(case.costs, 6, walls, {1: 10, 4: 1, 5: 0}) == 4
     assert best_threshold(case.costs, 6, walls, {1: 10, 4: 1, 5: 2}) == 6
     assert best_threshold(attrs.evolve(case.costs, **FREE_OF_OVERHEAD), 6, walls, dict.fromkeys(walls, 1)) == 1
@@ -264,3 +267,11 @@ def test_the_parts_of_a_schedule_by_hand() -> None:
     assert (found.read_wall, found.hideable) == (6, 6)
     assert found + found == found.times(2)
     assert bounds(case) == (12, 6, 6, 1 + 4 + 2 + 2)
+
+
+@pytest.mark.rule("XC-SCHED-021")
+@pytest.mark.parametrize(("lanes", "workers", "path"), [(1, 4, 4), (3, 11, 12)])
+def test_the_bound_of_the_workers_by_hand(lanes: int, workers: int, path: int) -> None:
+    case = scenario([load_of(1, [0])], divided([4], [3]), workers=2, lanes=lanes)
+    assert bounds(case) == (0, 7, workers, path)  # halves round up; one reader alone gets a lane's share
+    assert max(bounds(case)) <= schedule(case).makespan
