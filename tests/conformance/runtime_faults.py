@@ -36,9 +36,9 @@ def _wrapped(owner: Any, name: str, make: Callable[[Any], Any]) -> Any:
 def _old_files(rebind: Any) -> Any:
     def kept(contents: Contents, *model: Any) -> None:
         """The other model's records are looked for in the files of the one before."""
-        folder = contents._core.files._folder
+        folder = contents._core.files.folder
         rebind(contents, *model)
-        contents._core.files._folder = folder
+        contents._core.files.folder = folder
 
     return kept
 

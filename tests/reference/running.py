@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,3 +48,12 @@ def process(*command: object, contracts: str = "on", timeout: float = 120, folde
         env={**os.environ, "EXPERTCACHE_CONTRACTS": contracts, "COLUMNS": "80"},
     )  # fmt: skip
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def waited_for(ready: Callable[[], bool]) -> None:
+    """Sleep until it is so; an error after half a minute."""
+    for _ in range(600):
+        if ready():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never began")

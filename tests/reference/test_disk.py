@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from expertcache_reference.system import this_machine
 from expertcache_reference.system.simulated import Device, Faults, Simulation, simulated
 from expertcache_spec.errors import ExpertCacheError, InvalidBudget
 
-from .running import ROOT, run, run_json
+from .running import ROOT, run, run_json, waited_for
 
 PAGE, RECORD = 4096, 4 * 4096
 WEIGHTS = bytes(range(256)) * (20 * RECORD // 256)
@@ -291,11 +290,3 @@ def test_a_signal_ends_it_and_nothing_is_left_behind(tmp_path: Path, number: sig
     assert child.returncode == 128 + number
     assert "nothing half-written is left" in said
     assert list(tmp_path.iterdir()) == []
-
-
-def waited_for(ready: Callable[[], bool]) -> None:
-    for _ in range(600):
-        if ready():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it never began")

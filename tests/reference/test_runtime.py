@@ -287,6 +287,35 @@ def test_split_hands_out_residents_while_the_reads_are_in_service() -> None:
             assert next(batches, None) is None
 
 
+@pytest.mark.rule("XC-SCHED-022")
+@pytest.mark.parametrize(
+    ("discipline", "workers", "work", "times"),
+    [
+        ("sync", 1, 0, (20_000, 20_000, 20_000, 0)),  # two reads one after the other, and nobody does anything
+        ("sync", 2, 50_000, (10_000, 20_000, 10_000, 0)),  # two at once; the work comes after them
+        ("split", 1, 4_000, (16_000, 20_000, 20_000, 4_000)),  # the resident's work under the first read
+        ("split", 1, 50_000, (0, 20_000, 20_000, 20_000)),  # everything under the resident's work
+        ("pipelined", 1, 4_000, (12_000, 20_000, 20_000, 8_000)),  # and the first record's under the second's read
+    ],
+)
+def test_times_are_booked_to_the_nanosecond(
+    discipline: str, workers: int, work: int, times: tuple[int, int, int, int]
+) -> None:  # fmt: skip
+    """Of one event of a hit and two misses: exposed, busy, wall, hidden; each read takes ten microseconds."""
+    three = store(layers=1, experts=6, top_k=3)
+    options = {"discipline": discipline, "workers": workers, "chunks": 1, "device": Device(latency=10_000, lanes=2)}
+    with _runtime(three, **options) as (runtime, machine, _):
+        _serve(runtime, 0, number=0)
+        runtime.reset("counters")
+        before = runtime.report()
+        with runtime.serve(event(0, 0, 1, 2, number=1)) as served:
+            for _ in served.batches():
+                machine.spend(work)
+        after = runtime.report()
+        names = ("exposed", "read_busy", "read_wall", "hidden")
+        assert tuple(getattr(after, name) - getattr(before, name) for name in names) == times
+
+
 @pytest.mark.rule("XC-SCHED-012")
 def test_pipelined_hands_out_what_lands_first() -> None:
     found = store(layers=1, experts=4, parts={"gate": 64})

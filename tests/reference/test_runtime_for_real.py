@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from expertcache_spec.history import InvalidLog, check, read_log
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.residency import Settings
 
-from .runtime_programs import assert_legal, assert_sound, consume, event, store
+from .runtime_programs import assert_legal, assert_sound, consume, event, store, verdict
 
 
 @pytest.mark.rule("XC-RES-009", "XC-RES-010")
@@ -104,3 +106,28 @@ def test_a_run_that_is_killed_ends_at_once_and_leaves_a_log_that_is_legal_or_ref
         except InvalidLog:  # cut off: by a kill always, by Ctrl-C where it came in the middle of a step
             return
         assert how == signal.SIGINT
+
+
+@pytest.mark.rule("XC-HIST-011")
+@pytest.mark.parametrize("op", ["select", "read_start", "compute_start", "compute_end", "combine", "release"])
+def test_a_run_interrupted_beside_any_line_leaves_a_log_that_is_legal_or_cut_off(op: str, tmp_path: Path) -> None:
+    """The interruption comes when the line is written, and what it stands for may or may not have been noted."""
+    found, main, seen = store(layers=1, experts=4, folder=tmp_path).write(), threading.get_ident(), 0
+    for place in range(2, 40):
+        lines: list[dict[str, Any]] = []
+        fired: list[int] = []
+
+        def sink(line: dict[str, Any], lines: Any = lines, fired: Any = fired, place: int = place) -> None:
+            lines.append(line)
+            if not fired and len(lines) >= place and line.get("op") == op and threading.get_ident() == main:
+                fired.append(len(lines))
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt), Runtime(found, Budget(slots=2), workers=1, log=sink) as runtime:
+            for number in range(6):
+                with runtime.serve(event(0, number % 4, (number + 1) % 4, number=number)) as work:
+                    consume(work, {})
+        seen += len(fired)
+        judged = verdict(lines)
+        assert judged.answer == "legal" or (judged.rule, judged.what) == ("XC-HIST-011", "the log does not end"), judged
+    assert seen > 30 or op == "read_start", "a worker writes those"

@@ -18,7 +18,7 @@ from expertcache_spec import history
 from expertcache_spec.model import Key
 
 from .models import mlx, weights
-from .running import ROOT, process, run, run_json
+from .running import ROOT, process, run, run_json, waited_for
 
 FEW = ("--tokens", 8, "--prompt", "Don Abbondio ")
 PASSES = 1 + 8 - 1
@@ -242,3 +242,16 @@ def test_a_log_that_exists_is_replaced_by_force_only(tmp_path: Path) -> None:
     with path.open("rb") as file:
         header, lines = history.read_log(file)
         assert history.check(header, iter(list(lines))).answer == "legal"
+
+
+def test_a_log_whose_writer_was_killed_leaves_nothing_once_it_is_written_again(tmp_path: Path) -> None:
+    log = tmp_path / "run[1].jsonl"  # a name that a pattern would take for another
+    command = ("-m", "expertcache_reference.cli", "run", "--log", str(log), "--slots", "60", "--tokens")
+    with subprocess.Popen([sys.executable, *command, "60000"], stdout=subprocess.DEVNULL, cwd=ROOT) as child:
+        waited_for(lambda: any(path.stat().st_size > 1 << 16 for path in tmp_path.iterdir()))
+        before = list(tmp_path.iterdir())
+        assert run("run", *FEW, "--slots", 60, "--log", log).code == 0
+        assert set(tmp_path.iterdir()) == {*before, log}, "whose writer lives stays"
+        child.kill()
+    assert run("run", *FEW, "--slots", 60, "--log", log, "--force").code == 0
+    assert list(tmp_path.iterdir()) == [log]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,7 +58,7 @@ def io_command(
     if as_json:
         print_json(described(machine, path, plan, points, lines, found))
     else:
-        _print(path, lines, found)
+        _print(path, plan, lines, found)
 
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:
@@ -91,7 +92,9 @@ def _measure(machine: Machine, file: Path, plan: Plan, shown: str) -> list[Point
         with measured(f"reading {options.shown(shown)}") as progress:
             return list(swept(machine, file, plan, progress))
     except OSError as error:
-        raise CannotMeasure(f"{error.strerror or error}", where=shown, cure="name a file that can be read") from error
+        full = error.errno == errno.ENOMEM
+        cure = "ask for smaller records, or fewer at once" if full else "name a file that can be read"
+        raise CannotMeasure(f"{error.strerror or error}", where=shown, cure=cure) from error
 
 
 def described(
@@ -123,7 +126,7 @@ def _share(part: int | None, whole: int) -> str:
     return "unknown" if part is None else f"{100 * part / whole:.1f} %"
 
 
-def _print(path: str, lines: list[Line], found: tuple[str, str] | None) -> None:
+def _print(path: str, plan: Plan, lines: list[Line], found: tuple[str, str] | None) -> None:
     columns = ("prepared", "chunks", "workers", "ms a record", "GB/s", "in memory before", "from the device", "state")
     rows = [
         (
@@ -135,4 +138,4 @@ def _print(path: str, lines: list[Line], found: tuple[str, str] | None) -> None:
     ]  # fmt: skip
     print_table(f"{path}: shares are of the bytes asked for, medians of all rounds", columns, rows)
     if found:
-        typer.echo(printable(f"claim: {found[0]}. {found[1]}"))
+        typer.echo(printable(f"claim: {found[0]}, for records of {plan.record} bytes. {found[1]}"))

@@ -81,15 +81,15 @@ def _run(
 ) -> Point:  # fmt: skip
     seed = f"{plan.seed}/{number}/{chunks}/{workers}/{condition}"
     chosen, beside = places(path.name, target.size, machine.page, plan.record, plan.records, seed)
-    memory = [machine.memory(plan.record) for _ in range(plan.at_once)]
+    memory = [machine.memory(plan.record) for _ in range(min(plan.at_once, len(chosen)))]
     for view in memory:
         view[:: machine.page] = bytes(len(view[:: machine.page]))  # the first touch of a page is no part of a read
     with Reader(PastCache(machine) if condition == "past" else machine, path.parent, workers, plan.way) as reader:
         target.prepare([*chosen, beside], condition)
         witness, resident = target.witness(beside), target.resident(chosen)
         before, start = machine.usage().device_bytes, machine.now()
-        for at in range(0, len(chosen), plan.at_once):
-            _read(reader, chosen[at : at + plan.at_once], memory, chunks)
+        for at in range(0, len(chosen), len(memory)):
+            _read(reader, chosen[at : at + len(memory)], memory, chunks)
         elapsed, after = machine.now() - start, machine.usage().device_bytes
         counts = reader.counts
     physical = None if before is None or after is None else after - before

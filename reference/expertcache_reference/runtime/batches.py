@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.model import Key
-from expertcache_spec.schedule.disciplines import Discipline, Needs, parse_discipline
+from expertcache_spec.schedule.disciplines import NAMES, Discipline, Needs, parse_discipline
 from expertcache_spec.schedule.work import Load
 
 
@@ -34,6 +34,8 @@ def discipline_of(text: str | Discipline) -> Discipline:
     """The discipline of that name; raises `UnknownName`, also for `free`, which is a bound and runs on no machine."""
     if not isinstance(text, str | Discipline):
         raise UnknownName(f"discipline {text!r}", where="runtime", cure="sync, split, staged or pipelined")
+    if isinstance(text, str) and text.partition(":")[0] not in NAMES:  # whose cure would name free
+        raise UnknownName(f"discipline {text[:40]!r}", where="runtime", cure="sync, split, staged or pipelined")
     found = text if isinstance(text, Discipline) else parse_discipline(text)
     if found.name == "free":
         raise UnknownName(

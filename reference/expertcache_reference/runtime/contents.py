@@ -36,6 +36,8 @@ class Contents:
     def _prefetch(self, key: Key, victims: Sequence[Key] = (), **ticket: int) -> PrefetchOutcome:
         core = self._core
         outcome = core.residency.prefetch(key)
+        if outcome not in ("started", "refused") and core.residency.part_of(key.layer).policy.renews:
+            self._say("prefetch", key=list(key), state="present")
         if outcome == "started":
             if core.journal is not None:
                 core.journal.prefetching(key, victims, **ticket)

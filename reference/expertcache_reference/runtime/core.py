@@ -8,6 +8,7 @@ published or failed, and whoever that concerns is woken.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import ClassVar, NamedTuple, Protocol
 
 from expertcache_reference.reader import Files, Flight, Job, ReadFailed, Request, Service, Way
@@ -56,6 +57,8 @@ class Core:
         self.idle = machine.condition(self.lock)
         """Told when a read ends."""
         self.journal = journal
+        self.page: AbstractContextManager[object] = nullcontext() if journal is None else journal
+        """Around what changes contents and is said in the log: both or, if Ctrl-C comes between, a log that stops."""
         self.slots: dict[Key, Slot] = {}
         self.works: dict[int, Waits] = {}
         self.exposed = self.failed_alone = 0

@@ -25,7 +25,8 @@ Sink = Callable[[dict[str, Any]], object]
 class Journal:
     """One log. `sink` takes each line, or a path names the file to write; `clock` gives whole numbers that only rise.
 
-    A sink that fails ends the log and nothing else: `close` raises what it raised.
+    A sink that fails ends the log and nothing else: `close` raises what it raised. As a context it holds together what
+    is done and the lines that say so: where Ctrl-C comes between them the log stops there, as after a kill.
     """
 
     def __init__(self, sink: Sink | Path | str, header: Header, clock: Callable[[], int], workers: int) -> None:
@@ -37,6 +38,7 @@ class Journal:
             sink = self._write
         self._sink, self._clock, self._since, self._workers = sink, clock, clock(), workers
         self._failure: Exception | None = None
+        self._torn = False
         self._count = self._reads = 0
         self._states: dict[Key, str] = {}
         """Of each prefetch that has not come to an end."""
@@ -50,9 +52,16 @@ class Journal:
         assert self._file is not None, "it writes to a file"
         self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
+    def __enter__(self) -> object:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is not None and not issubclass(kind, Exception):
+            self._torn = True
+
     def say(self, op: str, thread: int = 0, **fields: Any) -> None:
-        """Write one line."""
-        if self._failure is None:
+        """Write one line, unless a line before it is missing."""
+        if self._failure is None and not self._torn:
             try:
                 self._sink({"op": op, "clock": self._clock() - self._since, "thread": thread, **fields})
             except Exception as error:  # a full disk is no reason to give wrong bytes, or none
@@ -154,7 +163,7 @@ class Journal:
             self._enter(key, "discarded")
 
     def close(self) -> None:
-        """Say that the log is complete; raises what the sink had raised."""
+        """Say that the log is complete, if it is; raises what the sink had raised."""
         self.say("end", records=self._count)
         try:
             self.close_file()

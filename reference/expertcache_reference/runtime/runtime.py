@@ -124,12 +124,12 @@ class Runtime:
 
     def prefetch(self, key: Key) -> PrefetchOutcome:
         """Read a record on speculation, into free room only and behind all demand; what was done."""
-        with self._core.lock:
+        with self._core.lock, self._core.page:
             return self._contents.prefetch(key)
 
     def seed(self, keys: Iterable[Key], priorities: Iterable[int] = ()) -> Seeded:
         """Read profile records into free room, in list order, behind all demand; `settle` waits for them."""
-        with self._core.lock:
+        with self._core.lock, self._core.page:
             return self._contents.seed(list(keys), list(priorities))
 
     def settle(self) -> None:
@@ -140,23 +140,23 @@ class Runtime:
 
     def pin(self, key: Key) -> None:
         """Keep a resident record until `unpin`; raises as `Residency.pin`."""
-        with self._core.lock:
+        with self._core.lock, self._core.page:
             self._contents.pin(key)
 
     def unpin(self, key: Key) -> None:
         """End a pin; raises as `Residency.unpin`."""
-        with self._core.lock:
+        with self._core.lock, self._core.page:
             self._contents.unpin(key)
 
     def resize(self, budget: Budget) -> tuple[Key, ...]:
         """Take a new budget, at any time; what was evicted. What is leased or in flight leaves when that ends."""
         check_budget(budget)
-        with self._core.lock:
+        with self._core.lock, self._core.page:
             return self._contents.resize(budget)
 
     def reset(self, scope: ResetScope) -> None:
         """Start `counters`, `history` or `contents` again; raises `StillInUse` for contents that are leased or read."""
-        with self._core.lock:
+        with self._core.lock, self._core.page:
             self._contents.reset(scope)
 
     def rebind(self, store: Source) -> None:
@@ -166,7 +166,7 @@ class Runtime:
         """
         check_source(store)
         records = self._records(store)
-        with self._core.lock:
+        with self._core.lock, self._core.page:
             self._contents.rebind(store, self._geometry, records)
 
     def resident(self) -> frozenset[Key]:
@@ -188,7 +188,7 @@ class Runtime:
         log's sink had raised. A second time it does nothing.
         """
         core = self._core
-        with core.lock:
+        with core.lock, core.page:
             if core.closed:
                 return
             core.closed = True
@@ -197,7 +197,7 @@ class Runtime:
                 line.close()
         core.reader.join()
         core.files.close()
-        with core.lock:
+        with core.lock, core.page:
             core.stopped = True
             core.finish()
 

@@ -37,7 +37,7 @@ class Speculation:
 
     def prefetch(self, key: Key) -> PrefetchOutcome:
         """As `Runtime.prefetch`: into free room only."""
-        with self._core.lock:
+        with self._core.lock, self._core.page:
             return self._contents.prefetch(key)
 
     def displace(
@@ -47,13 +47,13 @@ class Speculation:
 
         ticket: of the event that executes, whose keys stay. Raises `WrongState` where it has been released.
         """
-        with self._core.lock:
+        with self._core.lock, self._core.page:
             return self._contents.displace(key, ticket, may_go)
 
     def give_up(self, key: Key) -> bool:
         """End a read that no worker has begun and nobody waits for, as one that failed; whether there was one."""
         core = self._core
-        with core.lock:
+        with core.lock, core.page:
             flight = core.reader.flights.get(key)
             if flight is None or flight.demand or any(job.taken for jobs in flight.jobs for job in jobs):
                 return False

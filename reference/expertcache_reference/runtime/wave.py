@@ -53,14 +53,16 @@ class Wave:
     @staticmethod
     def select(core: Core, event: Event) -> Wave:
         """Select the event; raises what the machine raises, with nothing changed."""
-        entries = core.residency.usage.slots
-        return Wave(core, core.residency.select(event), entries)
+        with core.page:
+            entries = core.residency.usage.slots
+            return Wave(core, core.residency.select(event), entries)
 
     @staticmethod
     def resume(core: Core, before: Selection) -> Wave:
         """Select the next wave."""
-        entries = core.residency.usage.slots
-        return Wave(core, core.residency.resume(before), entries, before.ticket)
+        with core.page:
+            entries = core.residency.usage.slots
+            return Wave(core, core.residency.resume(before), entries, before.ticket)
 
     def _lease(self, key: Key, slot: Slot) -> None:
         slot.uses += 1
@@ -131,17 +133,18 @@ class Wave:
 
     def hand_out(self, batch: Batch) -> None:
         """The batch's bytes are there, and may be looked at."""
+        if self.core.journal is not None:
+            with self.core.lock, self.core.page:
+                self.core.journal.began_work(self.ticket, self.selection.event, batch.keys)
+                self._unsaid.update(dict.fromkeys(batch.keys))
+                self._whole.update(batch.keys)
         self._whole.update(batch.keys)
         self._first.update(batch.gate_up)
-        if self.core.journal is not None:
-            with self.core.lock:
-                self.core.journal.began_work(self.ticket, self.selection.event, batch.keys)
-            self._unsaid.update(dict.fromkeys(batch.keys))
 
     def executed(self, keys: Sequence[Key]) -> None:
         """The work on these has executed."""
         if self.core.journal is not None:
-            with self.core.lock:
+            with self.core.lock, self.core.page:
                 self._say_executed(keys)
 
     def _say_executed(self, keys: Sequence[Key]) -> None:
@@ -173,7 +176,7 @@ class Wave:
             with contextlib.suppress(BufferError):  # an array made of it lives on, and nobody can take it back
                 view.release()
         core = self.core
-        with core.lock:
+        with core.lock, core.page:
             given_up = core.journal is not None and self._say_rest() | (last and bool(self.selection.deferred))
             for slot in self._places.values():
                 slot.uses -= 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from expertcache_reference.temporary import temporary
 from expertcache_spec.errors import ExpertCacheError
 
 
@@ -23,23 +23,20 @@ class CannotWrite(ExpertCacheError):
 def written(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     """A file to write bytes to, which takes the place of `path` when the block ends well.
 
-    The bytes go to a temporary file in the same folder, are synced, and renamed; an error or an interrupt removes it.
+    The bytes go to a temporary file in the same folder, are synced, and renamed; an error or an interrupt removes it,
+    and what a kill leaves goes when the same file is next written.
     Of a symbolic link to a regular file the link stays and the file is replaced. Raises `CannotWrite` when `path`
     exists (unless `force`), is anything but a regular file, or cannot be written.
     """
     try:
         target = _target(path, force)
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.partial")
-        try:
-            with temporary.open("xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
+        with temporary(target.parent, f".{target.name}.", ".partial") as (partial, file):
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
             _target(path, force)
-            temporary.replace(target)
+            partial.replace(target)
             _sync_folder(target.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise CannotWrite(
             f"cannot write the file: {error.strerror or error}",

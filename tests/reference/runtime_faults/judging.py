@@ -39,6 +39,7 @@ def judged(found: Program, simulation: Simulation, patches: Sequence[Any] = (), 
             outcome = run_once(attrs.evolve(found, lines=lines), strategy, simulation)
         seen = [] if outcome.finding is None else [(str(outcome.kind), outcome.finding.what)]
         for error in [] if outcome.value is None else outcome.value["seen"]:
+            assert getattr(error, "cure", "") != "report this", f"the fault breaks down: {error}"
             if isinstance(error, AssertionError):
                 seen.append((BYTES if "wrong bytes" in str(error) else "assertion", str(error)[:200]))
         seen += _of_log(lines, found, simulation.faults.errors or None)

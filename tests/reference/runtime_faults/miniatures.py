@@ -128,7 +128,7 @@ def _interrupted_is_failed(read: Any) -> Any:
         try:
             came = opened.file.read_into(into[:most], piece.offset)
         except InterruptedError as error:
-            raise refused(piece.file, piece.offset, piece.length, 0, error) from error
+            raise refused(opened.path, piece, 0, error) from error
         count(came)
 
     return once
