@@ -88,7 +88,7 @@ RULES = (
          "Stub seeding and damaged profiles went unnoticed.",
          "ds4#629, GiorgioOppo/ds4@b518064e", _M + "seed"),
     Rule("XC-RES-021", "MUST",
-         "A prefetch into slots takes free room only and never evicts; a demand that meets it in flight joins it without a second read.",
+         "A prefetch into slots takes free room only and evicts nothing, unless it is declared to displace; a demand that meets it in flight joins it without a second read.",
          "Speculative loads evicted just-demanded experts; separate queues read twice.",
          "colibri#441, k3-out-of-core#32", _M + "prefetch"),
     Rule("XC-RES-022", "MUST",
