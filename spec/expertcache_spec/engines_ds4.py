@@ -26,6 +26,10 @@ GROUP = 6
 """How many records are seeded with one read batch."""
 
 
+BUILT_IN = ["layer", "expert"]
+"""The first line of a list without counts."""
+
+
 class Entry(NamedTuple):
     """One line of a hotlist; a built-in list has no counts."""
 
@@ -45,18 +49,15 @@ class Seed(NamedTuple):
 class Version:
     """What a version of ds4 does with its built-in hotlists.
 
-    built_in: the formula on Apple; elsewhere both use `rank`. glm_preload: whether GLM 5.2 is preloaded by itself.
-    auto_full_layers: whether GLM keeps whole prefix layers without being asked.
+    built_in: the formula on Apple; elsewhere both use `rank`. auto_full_layers: whether GLM keeps whole prefix layers
+    without being asked.
     """
 
     built_in: Formula
-    glm_preload: bool
     auto_full_layers: bool
 
 
-VERSIONS: Mapping[str, Version] = MappingProxyType(
-    {"A": Version("rank", True, True), "B": Version("scaled", False, False)}
-)
+VERSIONS: Mapping[str, Version] = MappingProxyType({"A": Version("rank", True), "B": Version("scaled", False)})
 """The two versions by their letter."""
 
 
@@ -66,19 +67,27 @@ VERSIONS: Mapping[str, Version] = MappingProxyType(
 def hotlist(lines: Iterable[str]) -> Iterator[Entry]:
     """The entries of a hotlist file, `layer expert hits [weight]` a line, in the order of the file (XC-EVICT-191).
 
-    Comments, blank lines and lines without hits are skipped. Raises `InvalidTrace`, naming the line, for another.
+    Comments, blank lines and lines without hits are skipped. A built-in list, which has no counts, begins with the line
+    `layer expert` and goes on so. Raises `InvalidTrace`, naming the line, for another.
     """
+    widths: tuple[int, ...] = (3, 4)
     for number, line in enumerate(lines, 1):
         fields = line.split()
-        if not fields or fields[0].startswith("#"):
-            continue
-        if len(fields) not in (3, 4) or not all(field.isascii() and field.isdigit() for field in fields[:3]):
-            raise InvalidTrace(
-                f"no hotlist entry {line.strip()[:60]!r}", where=f"line {number}", cure="write: layer expert hits"
-            )
-        layer, expert, hits = map(int, fields[:3])
-        if hits:
-            yield Entry(layer, expert, hits)
+        if fields == BUILT_IN and number == 1:
+            widths = (2,)
+        elif fields and not fields[0].startswith("#"):
+            if len(fields) not in widths or not all(_is_number(field) for field in fields[:3]):
+                form = "layer expert hits" if 3 in widths else "layer expert"
+                raise InvalidTrace(
+                    f"no hotlist entry {line.strip()[:60]!r}", where=f"line {number}", cure=f"write: {form}"
+                )
+            entry = Entry(*map(int, fields[:3]))
+            if entry.hits:
+                yield entry
+
+
+def _is_number(field: str) -> bool:
+    return field.isascii() and field.isdigit() and len(field) <= 20
 
 
 def priority(formula: Formula, remaining: int, total: int, hits: int = 1) -> int:

@@ -18,6 +18,7 @@ from expertcache_spec.prefetch import Prefetch, PrefetchCounts
 from expertcache_spec.prefetch.driver import Driver
 from expertcache_spec.prefetch.unstamped import Unstamped
 from expertcache_spec.residency import Ended, Progress, Residency, Selection, Settings, Step
+from expertcache_spec.starting import Start
 from expertcache_spec.trace import Event, Trace, sequential
 
 Mode = Literal["event", "sequential"]
@@ -85,6 +86,7 @@ class Manifest:
     optimum: str | None = None
     prefetch: dict[str, Any] | None = None
     misses: dict[str, Any] | None = None
+    start: dict[str, Any] | None = None
 
 
 @attrs.frozen(slots=False)
@@ -120,6 +122,7 @@ class Replay:
     parameters: Mapping[str, Value] = attrs.field(factory=dict)
     prefetch: Prefetch | None = None
     misses: Misses | None = None
+    start: Start | None = None
     machine: Residency = attrs.field(init=False)
     events: Sequence[Event] = attrs.field(init=False)
     driver: Driver | None = attrs.field(default=None, init=False)
@@ -138,6 +141,8 @@ class Replay:
         if self.prefetch is not None and not self.prefetch.stamps:
             stamped, policy = policy, lambda: Unstamped(stamped())
         self.machine = Residency(self.trace.geometry, self.budget, policy, self.settings)
+        if self.start is not None:
+            self.start.apply(self.machine)
         if self.prefetch is not None:
             self.driver = Driver(self.machine, self.prefetch, self.events, run_event)
 
@@ -198,6 +203,7 @@ class Replay:
             optimum=self._optimum() if found.offline else None,
             prefetch=None if self.prefetch is None else self.prefetch.described(),
             misses=None if self.misses is None else self.misses.described(),
+            start=None if self.start is None else self.start.described(),
         )
         said = () if self.misses is None else self.misses.warnings()
         return Result(
@@ -231,10 +237,11 @@ def replay(
     parameters: Mapping[str, Value] | None = None,
     prefetch: Prefetch | None = None,
     misses: Misses | None = None,
+    start: Start | None = None,
     watch: Callable[[Iterable[Step]], Iterable[Step]] = iter,
 ) -> Result:
     """Replay the whole trace and return its result; `watch` may wrap the steps, to draw progress or to stop."""
-    run = Replay(trace, policy, budget, settings or Settings(), mode, form, parameters or {}, prefetch, misses)
+    run = Replay(trace, policy, budget, settings or Settings(), mode, form, parameters or {}, prefetch, misses, start)
     for _ in watch(run):
         pass
     return run.result()

@@ -8,7 +8,7 @@ import pytest
 
 from expertcache_reference.cli import axes
 from expertcache_reference.traces import write_trace
-from expertcache_spec.errors import ExpertCacheError
+from expertcache_spec.errors import ExpertCacheError, UnknownName
 from expertcache_spec.misses import Misses
 from expertcache_spec.model import Budget, Key
 from expertcache_spec.prefetch import PREDICTORS, Prefetch
@@ -50,6 +50,13 @@ def test_a_lossy_mode_is_marked_before_anything_else(trace: Path) -> None:
 def test_an_admission_takes_its_parameters(trace: Path) -> None:
     found = run_json("replay", trace, "--policy", "lru", "--slots", 2, "--admission", "sightings:n=3")
     assert found["manifest"]["settings"]["admission"] == "sightings:n=3"
+
+
+@pytest.mark.parametrize("text", ["[[0, 1, 32]]", '[["a", "b"]]', "[5]", "7", "[[0, true]]", '{"a": 1}'])
+def test_a_profile_that_lists_no_pairs_is_refused_and_nothing_is_left_out_of_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "hot.json").write_text(text)
+    with pytest.raises(UnknownName, match=r"hot\.json is no profile: .*Cure: a JSON file, .* --hotlist"):
+        axes.prefetch(f"none:profile={tmp_path / 'hot.json'}")
 
 
 def test_words_become_the_settings_that_they_name(tmp_path: Path) -> None:

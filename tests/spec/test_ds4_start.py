@@ -111,7 +111,18 @@ def test_a_hotlist_file_is_read_in_its_order_without_its_zero_lines() -> None:
 
 
 @pytest.mark.rule("XC-EVICT-191")
-@pytest.mark.parametrize("line", ["3 7", "3 7 x", "3 -7 2", "3 7 1 0.5 9", "3 7 ²"])
+def test_a_built_in_list_has_no_counts_and_says_so_in_its_first_line() -> None:
+    assert list(hotlist(["layer\texpert", "3 7", "# tail", "1\t2"])) == [Entry(3, 7, 1), Entry(1, 2, 1)]
+    text = (DATA / "ds4-hotlists" / "deepseek-v4-flash.tsv").read_text()
+    assert list(hotlist(text.splitlines())) == flash_list()
+    with pytest.raises(InvalidTrace, match=r"line 2: no hotlist entry '3 7 1'\. Cure: write: layer expert$"):
+        list(hotlist(["layer expert", "3 7 1"]))
+    with pytest.raises(InvalidTrace, match="line 2"):
+        list(hotlist(["3 7 1", "layer expert"]))
+
+
+@pytest.mark.rule("XC-EVICT-191")
+@pytest.mark.parametrize("line", ["3 7", "3 7 x", "3 -7 2", "3 7 1 0.5 9", "3 7 ²", "3 7 " + "9" * 21])
 def test_a_malformed_line_is_refused_by_its_number(line: str) -> None:
     with pytest.raises(InvalidTrace, match="line 2"):
         list(hotlist(["0 0 1", line]))
@@ -227,6 +238,8 @@ def test_a_plan_spends_no_more_than_the_budget_and_full_layers_leave_one_layer(
 def test_version_a_keeps_a_seventh_of_the_budget_or_10_gib_in_full_layers() -> None:
     # GLM 5.2 Q2_K: 256 records of 12,386,304 bytes are 2.95 GiB a layer.
     assert [auto_whole_layers(gib * GIB, 12_386_304, 75, 256) for gib in (20, 21, 64, 70, 200)] == [0, 1, 3, 3, 3]
+    # Layers of 1 GiB: ten fit into 10 GiB, and nine into ten thousand million bytes.
+    assert auto_whole_layers(200 * GIB, GIB // 256, 75, 256) == 10
     assert [VERSIONS[name].auto_full_layers for name in "AB"] == [True, False]
 
 
@@ -234,3 +247,4 @@ def test_version_a_keeps_a_seventh_of_the_budget_or_10_gib_in_full_layers() -> N
 def test_the_size_of_most_layers_is_the_size_of_the_cache() -> None:
     assert common_size([9, 5, 5, 7]) == 5
     assert common_size([9, 5, 5, 9]) == 9
+    assert common_size([5, 9, 9, 5]) == 5

@@ -65,6 +65,7 @@ def test_a_result_names_everything_that_it_depends_on() -> None:
         "optimum": None,
         "prefetch": None,
         "misses": None,
+        "start": None,
     }
 
 

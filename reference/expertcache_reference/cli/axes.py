@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from reprlib import repr  # what a file holds may be long  # noqa: A004
 from typing import Annotated, Any
 
 import attrs
@@ -82,8 +83,15 @@ def _refuse_unknown(given: Iterable[str], legal: Sequence[str], where: str) -> N
 def _keys(path: Path) -> tuple[Key, ...]:
     try:
         listed = json.loads(path.read_text(encoding="utf-8"))
-        return tuple(Key(layer, expert) for layer, expert in listed if type(layer) is type(expert) is int)
+        return tuple(_key(entry) for entry in listed)
     except (OSError, ValueError, TypeError) as error:
         raise UnknownName(
-            f"{path} is no profile: {error}", where="--prefetch", cure="a JSON file, [[layer, expert], ...]"
-        ) from error
+            f"{path} is no profile: {error}", where="--prefetch",
+            cure="a JSON file, [[layer, expert], ...]; with priorities replay takes a --hotlist",
+        ) from error  # fmt: skip
+
+
+def _key(entry: Any) -> Key:
+    if not isinstance(entry, list) or [type(part) for part in entry] != [int, int]:
+        raise ValueError(f"{repr(entry)} is no pair of whole numbers")
+    return Key(*entry)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from expertcache_reference.cli import axes, options
+from expertcache_reference.cli import axes, hotlists, options
 from expertcache_reference.cli.console import count, load, print_json, print_table, rate, tracked, warn
 from expertcache_reference.cli.failures import BAD_TRACE
 from expertcache_spec.engines import Mismatch, mismatches
@@ -41,6 +41,11 @@ def replay(
     prefetch: axes.PrefetchWords = None,
     misses: axes.MissesWords = None,
     profile: options.ProfileName = None,
+    hotlist: hotlists.File = None,
+    formula: hotlists.FormulaName = None,
+    preload: hotlists.Preload = None,
+    cold: hotlists.Cold = False,
+    full_layers: hotlists.FullLayers = None,
     against_recording: Annotated[
         bool, typer.Option("--against-recording", help="Compare each key with what the engine recorded.")
     ] = False,
@@ -55,11 +60,13 @@ def replay(
     )  # fmt: skip
     spelled, (limit, unit) = options.policy(policy, profile), options.budget(slots, budget)
     guesses, losses = axes.prefetch(prefetch), axes.misses(misses)
+    asked = hotlists.Asked(hotlist, formula, preload, cold, full_layers)
     trace, notes = load(source, record_bytes, drop_weights=drop_weights)
     options.for_model(spelled, trace.geometry)
+    begun = hotlists.started(asked, profile, limit, trace.geometry)
     run = Replay(
-        trace, spelled.card, limit, chosen, mode, parameters=spelled.parameters,  # type: ignore[arg-type]
-        prefetch=guesses, misses=losses,
+        trace, spelled.card, begun.budget, chosen, mode, parameters=spelled.parameters,  # type: ignore[arg-type]
+        prefetch=guesses, misses=losses, start=begun.start,
     )  # fmt: skip
     found = _run(run, against_recording)
     result = run.result()
@@ -67,9 +74,9 @@ def replay(
     warn(warnings)
     if as_json:
         compared = {} if found is None else {"against_recording": _comparison(run, found)}
-        print_json({**as_dict(result), "warnings": warnings, **compared})
+        print_json({**as_dict(result), "warnings": warnings, **begun.described(), **compared})
     else:
-        _print(result, unit)
+        _print(result, unit, begun)
     if found is not None:
         _report(run, found, quiet=as_json)
         if found:
@@ -112,7 +119,7 @@ def _said(hit: bool, read: int) -> str:
     return f"{'hit' if hit else 'miss'} of {read} bytes"
 
 
-def _print(result: Result, unit: str) -> None:
+def _print(result: Result, unit: str, begun: hotlists.Started) -> None:
     manifest, total = result.manifest, result.total
     known = manifest.bytes is not None or result.counters.peak_bytes > 0
     limits = [] if manifest.slots is None else [count(manifest.slots, "slot")]
@@ -121,6 +128,8 @@ def _print(result: Result, unit: str) -> None:
     policy = spell(manifest.policy, manifest.parameters)
     typer.echo(f"policy    {policy}, {manifest.replay} replay, budget {' and '.join(limits)}")
     typer.echo(f"settings  {', '.join(f'{k} {getattr(manifest.settings, k)}' for k in SETTINGS)}")
+    for line in begun.told():
+        typer.echo(f"start     {line}")
     for label, axis, counts in (
         ("prefetch", manifest.prefetch, result.prefetch),
         ("misses", manifest.misses, result.losses),
