@@ -156,6 +156,15 @@ def test_the_pool_sweep_is_explained_to_a_ninth_of_a_millisecond() -> None:
     assert (time.best(), round(1000 / time.of(4), 2)) == (3, 12.54)
 
 
+def test_three_lanes_explain_the_pool_sweep_nearly_six_times_better_and_put_the_best_count_where_eight_do() -> None:
+    """Four points and, the lanes counted, four numbers: no evidence for three lanes."""
+    worst = {lanes: fit(SWEEPS["pool"], lanes).worst for lanes in range(2, 9)}
+    assert worst == pytest.approx({2: 0.877, 3: 0.019, 4: 0.311, 5: 0.235, 6: 0.182, 7: 0.143, 8: 0.113}, abs=5e-4)
+    assert round(worst[8] / worst[3], 1) == 5.8
+    time = fit(SWEEPS["pool"], 3).time
+    assert (round(time.service, 1), round(time.request, 2), time.best()) == (12.0, 0.82, 3)
+
+
 def test_the_dispatch_sweep_is_not_explained() -> None:
     """Its peak is 2.6 ms sharper than any cost linear in the requests allows, under every number of lanes."""
     found = fit(SWEEPS["dispatch"])

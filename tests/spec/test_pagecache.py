@@ -247,6 +247,26 @@ def test_the_table_of_the_chapter_comes_out(weights: list[int]) -> None:
     assert best(found).experts == 2432 * 10**6
 
 
+EVEN = [567_263_232 // 48] * 48
+"""The weights of the chapter's example, spread evenly over the layers."""
+
+
+@pytest.mark.rule("XC-PAGE-006")
+def test_records_through_the_page_cache_take_the_times_that_the_chapter_says() -> None:
+    shares = [megabytes * 10**6 for megabytes in (0, 1875, 2432)]
+    found = curve(bigmoe("qwen"), 3 * 10**9, EVEN, shares, 1 << 16, keep=True)
+    assert [round(share.seconds, 2) for share in found] == [22.05, 25.08, 42.66]
+
+
+@pytest.mark.nightly
+@pytest.mark.rule("XC-PAGE-006")
+def test_none_of_23_divisions_beats_the_end_without_experts_where_records_go_through_the_page_cache() -> None:
+    found = curve(bigmoe("qwen"), 3 * 10**9, EVEN, grid(3 * 10**9, 24), 1 << 16, keep=True)
+    assert len(found[1:]) == 23
+    assert best(found).experts == 0
+    assert min(share.seconds for share in found[1:]) > found[0].seconds
+
+
 @pytest.mark.parametrize(
     ("share", "page", "said"), [(11, 1, "share"), (-1, 1, "share"), (5, 0, "pages of 0"), (5, -5, "pages of -5")]
 )
