@@ -152,7 +152,7 @@ def check_event(event: Event) -> None:
 
 @attrs.define(slots=False)
 class TraceChecker:
-    """Checks the order of events one at a time, in memory that grows only with the number of streams.
+    """Checks the order of events one at a time; keeps of each stream where it stands, whatever its events ask for.
 
     Every pass of a stream walks exactly the routed layers, in order, in one phase and with pass numbers 0, 1, 2 ...;
     `feed` raises `InvalidTrace` at the first event that does not, `finish` when a pass is left unfinished.
@@ -160,11 +160,12 @@ class TraceChecker:
 
     geometry: Geometry
     events: int = 0
-    _open: dict[int, Event] = attrs.field(factory=dict)
+    _last: dict[int, tuple[int, int, Phase]] = attrs.field(factory=dict)
+    """Stream to the pass, layer and phase of its latest event."""
 
     def feed(self, event: Event) -> Event:
         """Accept the next event and return it (XC-TRACE-002, XC-TRACE-003, XC-TRACE-005)."""
-        model, last = self.geometry, self._open.get(event.stream)
+        model, last = self.geometry, self._last.get(event.stream)
         for row in event.rows:
             if len(row) > model.top_k:
                 raise _invalid(
@@ -186,19 +187,20 @@ class TraceChecker:
                 f"expected pass {want_pass} layer {want_layer} of this stream (XC-TRACE-002)",
                 "look for dropped, doubled or reordered rows; streams must not share a number",
             )
-        if last is not None and event.pass_index == last.pass_index and event.phase != last.phase:
-            raise _invalid(event, f"phase {event.phase} inside a {last.phase} pass", "a pass has one phase")
-        self._open[event.stream] = event
+        if last is not None and event.pass_index == last[0] and event.phase != last[2]:
+            raise _invalid(event, f"phase {event.phase} inside a {last[2]} pass", "a pass has one phase")
+        self._last[event.stream] = (event.pass_index, event.layer, event.phase)
         self.events += 1
         return event
 
-    def _expected(self, last: Event | None) -> tuple[int, int]:
+    def _expected(self, last: tuple[int, int, Phase] | None) -> tuple[int, int]:
         routed = self.geometry.routed
         if last is None:
             return 0, routed[0]
-        if last.layer == routed[-1]:
-            return last.pass_index + 1, routed[0]
-        return last.pass_index, routed[routed.index(last.layer) + 1]
+        pass_index, layer, _ = last
+        if layer == routed[-1]:
+            return pass_index + 1, routed[0]
+        return pass_index, routed[routed.index(layer) + 1]
 
     def finish(self) -> None:
         """Raise `InvalidTrace` when the trace is empty or the last pass of a stream is incomplete (XC-TRACE-005)."""
@@ -206,12 +208,12 @@ class TraceChecker:
             raise InvalidTrace(
                 "no events", where="trace", cure="check that the capture ran and the file is the right one"
             )
-        for event in self._open.values():
-            if event.layer != self.geometry.routed[-1]:
-                raise _invalid(
-                    event,
+        for stream, (pass_index, layer, _) in self._last.items():
+            if layer != self.geometry.routed[-1]:
+                raise InvalidTrace(
                     "the trace ends inside this pass (XC-TRACE-005)",
-                    "the file is cut off: capture again, or drop the incomplete last pass",
+                    where=f"stream {stream} pass {pass_index} layer {layer}",
+                    cure="the file is cut off: capture again, or drop the incomplete last pass",
                 )
 
 

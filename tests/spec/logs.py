@@ -155,6 +155,33 @@ def moved(found: Log, source: int, target: int) -> None:
     found.insert(target - (source < target), record)
 
 
+def staged(*states: str, taken: str = "adopted") -> Log:
+    """A log in which a prefetch outside the cache goes through the states, and a miss may take its bytes."""
+    found = log(slots=5, ahead=0)
+    found[0]["prefetch"] = "staging"
+    first = place(found, "miss", key=[0, 1])
+    run = {"read": 0, "offset": 0, "length": 98304}
+    said: dict[str, list[dict[str, Any]]] = {
+        "reading": [{"op": "prefetch", "state": "reading", "key": [0, 1]}, {"op": "read_start", "key": [0, 1], **run}],
+        "ready": [{"op": "read_end", **run}, {"op": "prefetch", "state": "ready", "key": [0, 1]}],
+        "early": [{"op": "prefetch", "state": "ready", "key": [0, 1]}],
+        "discarded": [{"op": "prefetch", "state": "discarded", "key": [0, 1]}],
+    }
+    before = [record for state in states for record in said[state]]
+    for record in found[1:]:
+        if "read" in record:
+            record["read"] += 1
+    if taken:
+        own = {r["read"] for r in found[1:] if r["op"] == "read_start" and r["key"] == [0, 1]}
+        own = set(sorted(own)[:3])
+        found = [r for r in found if r.get("read") not in own]
+        found.insert(first + 1, {"op": "prefetch", "state": taken, "key": [0, 1]})
+        if taken == "late":
+            found.insert(first + 2, {"op": "read_end", **run})
+            found.insert(place(found, "publish", key=[0, 1]) + 1, {"op": "prefetch", "state": "adopted", "key": [0, 1]})
+    return counted([found[0], *({"clock": 0, "thread": 0, **r} for r in (*before, *found[1:]))])
+
+
 class Mutation(NamedTuple):
     """One way to spoil a log: the rule that it breaks, and what it does to a legal log, which it changes in place."""
 

@@ -32,6 +32,7 @@ from expertcache_spec.history import (
     numbered,
     read_log,
 )
+from expertcache_spec.history.checker import Checker
 from expertcache_spec.history.header import decode_log_header
 from expertcache_spec.history.reading import MAX_LINE, split_lines
 from expertcache_spec.history.schema import OBSERVABLE, check_line
@@ -40,7 +41,7 @@ from expertcache_spec.replay import Replay
 from expertcache_spec.residency import Residency, Settings
 from expertcache_spec.trace import Event, Trace
 
-from .logs import MODEL, Log, counted, lines, log, managed, place, verdict
+from .logs import MODEL, Log, counted, lines, log, managed, place, staged, verdict
 from .recordings import beginning, bigmoe
 from .strategies import Case, cases, random_case
 
@@ -215,33 +216,6 @@ def test_only_a_read_for_one_event_alone_fails_under_its_ticket() -> None:
 
 
 # ---------------------------------------------------------------------------------------------- staging
-
-
-def staged(*states: str, taken: str = "adopted") -> Log:
-    """A log in which a prefetch outside the cache goes through the states, and a miss may take its bytes."""
-    found = log(slots=5, ahead=0)
-    found[0]["prefetch"] = "staging"
-    first = place(found, "miss", key=[0, 1])
-    run = {"read": 0, "offset": 0, "length": 98304}
-    said: dict[str, list[dict[str, Any]]] = {
-        "reading": [{"op": "prefetch", "state": "reading", "key": [0, 1]}, {"op": "read_start", "key": [0, 1], **run}],
-        "ready": [{"op": "read_end", **run}, {"op": "prefetch", "state": "ready", "key": [0, 1]}],
-        "early": [{"op": "prefetch", "state": "ready", "key": [0, 1]}],
-        "discarded": [{"op": "prefetch", "state": "discarded", "key": [0, 1]}],
-    }
-    before = [record for state in states for record in said[state]]
-    for record in found[1:]:
-        if "read" in record:
-            record["read"] += 1
-    if taken:
-        own = {r["read"] for r in found[1:] if r["op"] == "read_start" and r["key"] == [0, 1]}
-        own = set(sorted(own)[:3])
-        found = [r for r in found if r.get("read") not in own]
-        found.insert(first + 1, {"op": "prefetch", "state": taken, "key": [0, 1]})
-        if taken == "late":
-            found.insert(first + 2, {"op": "read_end", **run})
-            found.insert(place(found, "publish", key=[0, 1]) + 1, {"op": "prefetch", "state": "adopted", "key": [0, 1]})
-    return counted([found[0], *({"clock": 0, "thread": 0, **r} for r in (*before, *found[1:]))])
 
 
 @pytest.mark.rule("XC-HIST-010")
@@ -557,6 +531,28 @@ def disturb(found: Log, random: Random) -> None:
 
 
 # ---------------------------------------------------------------------------------------------- linear
+
+
+def prompts(streams: int, tokens: int) -> Iterator[dict[str, Any]]:
+    """The lines of as many streams, one after the other, each a prompt of that many tokens and no more."""
+    recorder = Recorder(Residency(Geometry(1, 4, 2, (1,)), Budget(slots=4), make("lru")))
+    for stream in range(streams):
+        selection = recorder.select(Event(0, tuple((n % 3, 3) for n in range(tokens)), stream, phase="prefill"))
+        recorder.load(selection)
+        recorder.finish(selection)
+        yield from recorder.taken()
+
+
+@pytest.mark.rule("XC-HIST-012", "XC-TRACE-002")
+def test_what_is_kept_of_a_stream_is_small_whatever_it_asked_for() -> None:
+    checker = Checker(Header(Geometry(1, 4, 2, (1,)), Budget(slots=4), policy="lru"))
+    tracemalloc.start()
+    for line, record in numbered(prompts(300, 200)):
+        checker.feed(line, record)
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert checker.trace.events == 300
+    assert kept < 300 * 400
 
 
 @pytest.mark.nightly

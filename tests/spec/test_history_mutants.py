@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
 from expertcache_spec.eviction import POLICIES
 
-from .logs import Log, Mutation, counted, displacing, log, managed, moved, place, verdict
+from .logs import Log, Mutation, counted, displacing, log, managed, moved, place, staged, verdict
 
 Spoil = Callable[[Log], object]
 
@@ -55,6 +56,22 @@ def both(*spoils: Spoil) -> Spoil:
     return lambda found: [spoil(found) for spoil in spoils]
 
 
+def moving(op: str, nth: int = 0, *, to: tuple[str, dict[str, Any]], **fields: object) -> Spoil:
+    """Move the nth line of that operation before the first line of another with those fields."""
+    target, named = to
+    return lambda found: moved(found, place(found, op, nth, **fields), place(found, target, **named))
+
+
+def renumbered(old: int, new: int) -> Spoil:
+    """Give every line of a ticket the number of another."""
+    return lambda found: [record.update(ticket=new) for record in found if record.get("ticket") == old]
+
+
+bypassing = partial(log, slots=1, overflow="bypass", ahead=0)
+"""The log of events of which one record is kept and one is read for the event alone."""
+unneeded = partial(staged, "reading", "ready", "discarded", taken="")
+"""The log of a prefetch outside the cache that lies ready and is not taken."""
+
 DROPPED_CHUNK = both(drop("read_start", read=4), drop("read_end", read=4))
 SECOND = {"ticket": 3}
 
@@ -63,15 +80,23 @@ MUTATIONS = [
     Mutation("use before publish", "XC-HIST-008", before("compute_start", 0, "publish", 0)),
     Mutation("use while the read is under way", "XC-HIST-008",
              lambda found: moved(found, place(found, "compute_start", key=[0, 2]), place(found, "read_end", read=12))),
+    Mutation("use of what is not kept while its read is under way", "XC-HIST-008",
+             moving("compute_start", key=[0, 1], to=("read_end", {"read": 5})), bypassing),
     Mutation("work on what the event did not ask for", "XC-HIST-008", change("compute_start", to={"key": [0, 2]})),
     Mutation("work done twice", "XC-HIST-008", twice("compute_start", 1)),
     Mutation("work ends that has not begun", "XC-HIST-008", drop("compute_start", 2)),
     Mutation("slot refilled while a queued step reads it", "XC-HIST-007",
              change("read_start", read=15, to={"slot": 0})),
     Mutation("slot refilled before its record left", "XC-HIST-007", change("read_start", read=12, to={"slot": 1})),
-    Mutation("one record in two slots", "XC-HIST-007", change("read_start", read=1, to={"slot": 4})),
+    Mutation("one record in two slots", "XC-HIST-007", change("read_start", read=1, to={"slot": 7})),
     Mutation("record that is not kept written over one that is", "XC-HIST-007",
-             change("read_start", ticket=2, to={"slot": 0}), partial(log, slots=1, overflow="bypass", ahead=0)),
+             change("read_start", ticket=2, to={"slot": 0}), bypassing),
+    Mutation("record that is not kept written over itself, which a prefetch keeps", "XC-HIST-007",
+             both(insert({"op": "resize", "slots": 2}, "read_start", read=3),
+                  insert({"op": "prefetch", "key": [0, 1], "state": "reading"}, "read_start", read=3),
+                  lambda found: found[place(found, "read_start", read=3)].pop("ticket"),
+                  change("read_start", read=3, to={"slot": 1}), change("read_start", read=4, to={"slot": 1})),
+             bypassing),
     Mutation("double read of a range", "XC-HIST-006", change("read_start", read=1, to={"offset": 16384})),
     Mutation("double read of a resident record", "XC-HIST-006",
              insert({"op": "read_start", "read": 12, "offset": 0, "length": 1, "key": [0, 0], "slot": 0}, "combine")),
@@ -80,6 +105,7 @@ MUTATIONS = [
     Mutation("read ends that is not under way", "XC-HIST-006", twice("read_end", 3)),
     Mutation("read number used again", "XC-HIST-006", change("read_start", read=5, to={"read": 4})),
     Mutation("short read accepted", "XC-FANOUT-005", change("read_end", read=5, to={"length": 32767})),
+    Mutation("read that delivers from elsewhere", "XC-FANOUT-005", change("read_end", read=5, to={"offset": 65535})),
     Mutation("chunk dropped", "XC-RES-015", DROPPED_CHUNK),
     Mutation("publish with a read under way", "XC-RES-015", before("publish", 0, "read_end", 2)),
     Mutation("publish of what was not read", "XC-RES-015", insert({"op": "publish", "key": [0, 3]}, "combine")),
@@ -124,6 +150,7 @@ MUTATIONS = [
     Mutation("judgement away from its selection", "XC-HIST-003",
              insert({"op": "hit", "key": [0, 0], "ticket": 3}, "compute_end", 2)),
     Mutation("ticket used again", "XC-HIST-003", change("select", 2, to={"ticket": 2})),
+    Mutation("ticket of an event that is over used again", "XC-HIST-003", renumbered(3, 2), partial(log, ahead=0)),
     Mutation("event that does not fit", "XC-RES-012", header(budget={"slots": 1})),
     Mutation("capacity zero that keeps", "XC-RES-014", header(budget={"slots": 0})),
     Mutation("room that others hold", "XC-RES-024", header(budget={"slots": 3})),
@@ -133,6 +160,10 @@ MUTATIONS = [
     Mutation("retain that keeps too much", "XC-RES-026", drop("evict"), partial(log, room="retain")),
     Mutation("event's own load let go though it is wanted", "XC-RES-026",
              insert({"op": "refuse", "key": [0, 1], "ticket": 1}, "release", after=True), partial(log, room="retain")),
+    Mutation("event's own load let go while another event holds it", "XC-RES-005",
+             both(moving("release", to=("read_start", {"read": 12})),
+                  insert({"op": "refuse", "key": [0, 0], "ticket": 1}, "release", after=True)),
+             partial(log, room="retain")),
     Mutation("wave that is not resumed", "XC-HIST-011",
              lambda found: found.__delitem__(slice(place(found, "resume", 5), -1)),
              partial(log, slots=1, overflow="waves", ahead=0)),
@@ -144,6 +175,10 @@ MUTATIONS = [
     Mutation("lease ended before its work", "XC-RES-017", before("release", 0, "compute_end", 1)),
     Mutation("lease ended before its reads", "XC-RES-017",
              both(header(observes=["reads", "slots"]), before("release", 0, "publish", 1))),
+    Mutation("lease ended before the read for its event alone", "XC-RES-017",
+             both(header(observes=["reads", "slots"]),
+                  drop("compute_start", key=[0, 1]), drop("compute_end", key=[0, 1]),
+                  moving("read_end", read=5, to=("select", {"ticket": 2}))), bypassing),
     Mutation("released twice", "XC-RES-017", twice("release")),
     Mutation("released and never selected", "XC-RES-017", change("release", to={"ticket": 99})),
     Mutation("work after the release", "XC-RES-017", before("release", 0, "compute_start", 0)),
@@ -178,6 +213,18 @@ MUTATIONS = [
     Mutation("prefetch adopted though nobody asks", "XC-HIST-010",
              lambda found: moved(found, place(found, "prefetch", state="adopted", key=[0, 4]),
                                  place(found, "reset", scope="history")), managed),
+    Mutation("prefetch that an event found ready, not adopted", "XC-HIST-011",
+             both(drop("prefetch", state="adopted", key=[0, 4]), drop("reset", scope="contents")), managed),
+    Mutation("prefetch outside the cache ready for an event that reads by itself", "XC-HIST-011",
+             drop("prefetch", state="discarded"), unneeded),
+    Mutation("prefetch outside the cache taken by a miss that has read by itself", "XC-HIST-010",
+             both(change("prefetch", state="discarded", to={"state": "adopted"}),
+                  moving("prefetch", state="adopted", to=("publish", {"key": [0, 1]}))), unneeded),
+    Mutation("prefetch outside the cache taken by a miss that begins to read by itself", "XC-HIST-010",
+             both(*(drop(op, read=read) for op in ("read_start", "read_end") for read in (5, 6)),
+                  change("read_start", read=4, to={"length": 0}), change("read_end", read=4, to={"length": 0}),
+                  change("prefetch", state="discarded", to={"state": "adopted"}),
+                  moving("prefetch", state="adopted", to=("read_end", {"read": 4}))), unneeded),
     # ------------------------------------------------------------------ what a prefetch displaces
     Mutation("guess evicts another than the policy's", POLICIES["lru"].rule,
              change("evict", key=[1, 0], to={"key": [1, 1]}), displacing),
@@ -246,6 +293,13 @@ def test_a_clock_that_goes_back_is_illegal_on_any_thread(threads: tuple[int, int
     assert (told.rule, told.line, told.witness) == ("XC-HIST-001", 42, (41, 42))
     found[41]["clock"] = found[40]["clock"]  # at the same time is no order
     assert verdict(found).answer == "legal"
+
+
+@pytest.mark.rule("XC-FANOUT-005")
+def test_a_read_that_delivers_something_else_is_told_with_both_runs() -> None:
+    found = log()
+    found[place(found, "read_end", read=5)]["offset"] += 1
+    assert verdict(found).what == "32768 bytes from 65537 were delivered, 32768 from 65536 were asked for"
 
 
 @pytest.mark.rule("XC-HIST-005", "XC-HIST-007", "XC-HIST-008")

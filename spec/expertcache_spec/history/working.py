@@ -73,8 +73,9 @@ class Working(Selecting):
             raise Offence("XC-HIST-006", line, f"read {record['read']} is not under way")
         if (record["offset"], record["length"]) != (run.offset, run.length):
             raise Offence(
-                "XC-FANOUT-005", line, f"{record['length']} bytes were delivered, {run.length} asked for", run.line
-            )
+                "XC-FANOUT-005", line, f"{record['length']} bytes from {record['offset']} were delivered, "
+                f"{run.length} from {run.offset} were asked for", run.line,
+            )  # fmt: skip
         run.coverage.pending.discard(record["read"])
         run.coverage.delivered += run.length
 
