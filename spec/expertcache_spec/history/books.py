@@ -63,12 +63,13 @@ class Running:
 
 @attrs.define(slots=False)
 class Books:
-    """Everything that the checker knows; its size is bounded by the model and by what is under way.
+    """Everything that the checker knows; its size is bounded by the model, by what is under way, and by the streams.
 
     tickets, waves: open waves by the log's and by the machine's ticket. deferring: waves to resume. flights: coverage
     of the records in flight. staged: coverage of prefetches outside the cache. runs: reads under way. slots, places:
     slot to key and back. published, touched, pinned, states: the line that said so last, of each key. failed: the
-    event of a stream whose read has failed, and which may come again.
+    event of a stream whose read has failed, or that was given up, and which may come again. trace: where each stream
+    stands.
     """
 
     header: Header

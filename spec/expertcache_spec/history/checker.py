@@ -125,7 +125,7 @@ def check(header: Header, lines: Iterable[Line], watch: Callable[[Iterable[Line]
     """The verdict on a log. Takes every line up to the first offence, and all of them when there is none.
 
     `lines` come from `read_log`, whose errors pass through; `watch` may wrap them, to draw progress or to stop. Time is
-    linear in the lines, memory bounded by the model and by what is under way.
+    linear in the lines, memory bounded by the model, by what is under way, and by the number of streams.
     """
     checker = Checker(header)
     try:
