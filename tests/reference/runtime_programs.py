@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from expertcache_reference.reader import ReadFailed
 from expertcache_reference.runtime import Runtime, RuntimeClosed, Work
 from expertcache_reference.system.seam import Machine
 from expertcache_spec.errors import ExpertCacheError, InvalidBudget, MustWait, StillInUse, WrongState
@@ -76,7 +77,7 @@ def assert_sound(runtime: Runtime, budget: Budget | None = None, *, loose: bool 
         assert core.arena.peak <= budget.slots * -(-largest // page) * page
 
 
-REFUSALS = (MustWait, RuntimeClosed, StillInUse, InvalidBudget, WrongState)
+REFUSALS = (MustWait, RuntimeClosed, StillInUse, InvalidBudget, WrongState, ReadFailed)
 
 Act = Callable[[Runtime], object]
 
@@ -111,11 +112,12 @@ class Program:
                 **{"workers": 2, "chunks": 2, **self.options},
             )  # fmt: skip
         except (OSError, RuntimeError) as error:
-            return {"lines": [], "seen": [error], "opened": False}
+            return {"lines": [], "seen": [error], "opened": False, "served": 0}
         try:
             for act in self.before:
                 act(runtime)
-            runs = [self._stream(runtime, machine, events, seen) for events in self.streams]
+            served: list[Event] = []
+            runs = [self._stream(runtime, machine, events, seen, served) for events in self.streams]
             runs += [self._other(runtime, acts, seen) for acts in self.others]
             threads = [machine.spawn(f"stream-{number}", run) for number, run in enumerate(runs[1:], 1)]
             runs[0]()
@@ -133,10 +135,11 @@ class Program:
         assert not core.works
         assert not core.arena.bytes
         waits = sum(line.waits for line in core.lines.values())
-        return {"lines": lines, "seen": seen, "opened": True, "waits": waits}
+        return {"lines": lines, "seen": seen, "opened": True, "waits": waits, "served": len(served)}
 
     def _stream(
-        self, runtime: Runtime, machine: Machine, events: tuple[Event, ...], seen: list[BaseException]
+        self, runtime: Runtime, machine: Machine, events: tuple[Event, ...], seen: list[BaseException],
+        served: list[Event],
     ) -> Callable[[], None]:  # fmt: skip
         spend = getattr(machine, "spend", None)
 
@@ -144,6 +147,7 @@ class Program:
             for each in events:
                 if not _served(runtime, each, spend, self.tries, seen):
                     return
+                served.append(each)
 
         return _kept(run, seen)
 

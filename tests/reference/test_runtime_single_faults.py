@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 from typing import Any
 
 import attrs
 import pytest
 
-from expertcache_reference.reader import ReadFailed
+from expertcache_reference.reader import ReadCancelled, ReadFailed
 from expertcache_reference.runtime import Runtime
 from expertcache_reference.system.simulated import Faults, Outcome, Replay, simulated
 from expertcache_reference.system.simulated import run as run_once
@@ -18,15 +19,16 @@ from expertcache_spec.model import Budget
 from .runtime_menu import PROGRAMS
 from .runtime_programs import Program, assert_legal, consume, simulation
 
-KEPT = (
-    "two streams, three slots", "two slots, so that streams wait in line", "staged, in pages", "pipelined",
-    "sync out of a mapping", "records of two sizes, in bytes", "waves", "room trim", "room retain", "prefetches",
-    "seeds and pins", "resizes",
-)  # fmt: skip
-"""Programs that keep what they read."""
+KINDS: dict[str, tuple[str, int, str]] = {
+    "reads": ("errors", errno.EIO, "pread"), "opens": ("open_errors", errno.EMFILE, "pread"),
+    "sizes": ("size_errors", errno.ESTALE, "mmap"), "maps": ("map_errors", errno.ENODEV, "mmap"),
+    "opens of what is mapped": ("open_errors", errno.EMFILE, "mmap"),
+    "memories": ("memory_errors", errno.ENOMEM, "pread"),
+}  # fmt: skip
+"""Every kind of call below the runtime that may fail, but threads: its knob, an errno, the way of reading."""
 
-ALONE = ("no capacity", "bypass of what does not fit", "bypass instead of waiting", "refusable")
-"""Programs that also read what they do not keep: the log has no line for such a read that fails."""
+CLOSED = tuple(name for name in PROGRAMS if name.startswith("closed"))
+"""Programs that end in the middle: there is no retry."""
 
 
 def _outcome(found: Program, faults: Faults, seed: str | None = None) -> Outcome:
@@ -43,50 +45,72 @@ def _told(outcome: Outcome) -> list[ReadFailed]:
     return [error for error in outcome.value["seen"] if isinstance(error, ReadFailed)]
 
 
-def _completed(found: Program, lines: list[dict[str, Any]]) -> bool:
-    """Whether every event of every stream was released at least once after all its reads had ended well."""
-    wanted = sum(map(len, found.streams))
-    return (
-        len({(line["stream"], line["pass"], line["layer"]) for line in lines if line.get("op") == "select"}) == wanted
-    )
+def _counted(outcome: Outcome, kind: str) -> int:
+    return int(getattr(outcome, kind.split()[0]))
+
+
+def _assert_borne(name: str, kind: str, outcome: Outcome, files: set[str]) -> None:
+    """Whoever waited was told what it was, each event was served by a retry, and the log is legal."""
+    found, number = PROGRAMS[name], KINDS[kind][1]
+    told = [error for error in _told(outcome) if not isinstance(error, ReadCancelled)]
+    assert len(told) <= len(found.streams) + len(found.others), "each waiter once, nobody else"
+    for error in told:
+        assert os.strerror(number) in error.what
+        assert (error.got == 0 and error.where in files) or kind == "memories"
+    assert name in CLOSED or outcome.value["served"] == sum(map(len, found.streams))
+    assert_legal(outcome.value["lines"])
+
+
+def _fail_each(name: str, kind: str, seed: str | None) -> None:
+    knob, number, way = KINDS[kind]
+    found = attrs.evolve(PROGRAMS[name], options={"way": way})
+    files, count = set(found.found.files()), _counted(_outcome(found, Faults()), kind)
+    assert count > 0, "there is something to fail"
+    if kind.startswith(("opens", "maps")):
+        assert count <= len(files), "each file is opened once, and mapped once"
+    for at in range(1, count + 1):
+        faults: dict[str, Any] = {knob: {at: number}}
+        outcome = _outcome(found, Faults(**faults), None if seed is None else f"{seed}/{at}")
+        assert seed is not None or _counted(outcome, kind) >= at, "it has failed"
+        if outcome.value["opened"] or kind != "memories":
+            _assert_borne(name, kind, outcome, files)
 
 
 @pytest.mark.rule("XC-RES-016", "XC-HIST-011", "XC-RES-009")
-@pytest.mark.parametrize("name", [*KEPT, *ALONE])
-def test_an_error_at_any_read_reaches_its_waiters_and_a_retry_succeeds(name: str) -> None:
-    found = PROGRAMS[name]
-    reads = _outcome(found, Faults()).reads
-    assert reads > 3 or found.options.get("way") == "mmap"
-    for number in range(1, reads + 1):
-        for seed in (None, f"fault/{number}"):
-            outcome = _outcome(found, Faults(errors={number: errno.EIO}), seed)
-            assert len(_told(outcome)) <= len(found.streams), "each waiter once, nobody else"
-            assert _completed(found, outcome.value["lines"])
-            assert_legal(outcome.value["lines"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_error_at_any_call_reaches_its_waiters_and_a_retry_succeeds(name: str, kind: str) -> None:
+    for seed in (None, "fault") if kind == "reads" else (None,):
+        _fail_each(name, kind, seed)
 
 
-@pytest.mark.rule("XC-RES-016")
-@pytest.mark.parametrize("name", ["two streams, three slots", "sync out of a mapping"])
-def test_a_file_that_cannot_be_opened_once_is_opened_by_the_retry(name: str) -> None:
-    found = PROGRAMS[name]
-    opens = _outcome(found, Faults()).opens
-    assert opens == len(found.found.layout.files), "each file is opened once"
-    for number in range(1, opens + 1):
-        outcome = _outcome(found, Faults(open_errors={number: errno.EMFILE}))
-        assert _told(outcome)
-        assert _completed(found, outcome.value["lines"])
-        assert_legal(outcome.value["lines"])
+@pytest.mark.nightly
+@pytest.mark.rule("XC-RES-016", "XC-HIST-011", "XC-RES-009")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_so_it_does_under_other_schedules(name: str, kind: str) -> None:
+    for draw in range(5):
+        _fail_each(name, kind, f"fault/{draw}")
+
+
+CUT_OFF = ("two streams, three slots", "staged, in pages", "prefetches")
 
 
 @pytest.mark.parametrize("way", ["pread", "mmap"])
-@pytest.mark.parametrize("name", ["two streams, three slots", "staged, in pages", "prefetches"])
+@pytest.mark.parametrize(
+    "name", [name if name in CUT_OFF else pytest.param(name, marks=pytest.mark.nightly) for name in PROGRAMS]
+)
 def test_a_file_cut_off_at_any_call_is_an_error_that_says_so(name: str, way: str) -> None:
     found = attrs.evolve(PROGRAMS[name], options={"way": way})
     path = next(iter(found.found.files()))
-    calls = max(_outcome(found, Faults()).calls, _outcome(found, Faults()).reads)
+    plain = _outcome(found, Faults())
+    calls = max(plain.calls, plain.reads)
+    assert calls > 3
     for number in range(1, calls + 1):
         outcome = _outcome(found, Faults(cut={path: (number, 70)}))
         for error in _told(outcome):
+            if isinstance(error, ReadCancelled):
+                continue
             assert error.file in path
             assert error.wanted > error.got >= 0
             assert str(error.wanted) in str(error)
@@ -108,12 +132,13 @@ def test_what_is_no_error_is_never_taken_for_one(name: str, faults: Faults) -> N
     assert_legal(outcome.value["lines"])
 
 
-@pytest.mark.parametrize("most", range(3))
-def test_without_threads_nothing_is_left_open(most: int) -> None:
-    """The third thread would be a stream's; the runtime has two workers."""
-    found = attrs.evolve(PROGRAMS["two streams, three slots"], streams=PROGRAMS["two streams, three slots"].streams[:1])
-    outcome = _outcome(found, Faults(most_threads=most))
-    assert outcome.value["opened"] == (most >= 2)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_without_threads_nothing_is_left_open(name: str) -> None:
+    """The runtime has two workers; a third thread would be another stream's, or for what else happens."""
+    found = attrs.evolve(PROGRAMS[name], streams=PROGRAMS[name].streams[:1], others=())
+    assert _outcome(found, Faults()).threads == 2
+    for most in range(3):
+        assert _outcome(found, Faults(most_threads=most)).value["opened"] == (most >= 2)
 
 
 @pytest.mark.parametrize("name", ["two streams, three slots", "records of two sizes, in bytes", "no capacity"])

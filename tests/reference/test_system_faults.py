@@ -196,6 +196,25 @@ def test_opens_memory_and_threads_run_out(real: bool, tmp_path: Path) -> None:
             machine.spawn("none", lambda: None)
 
 
+def test_one_size_one_mapping_and_one_memory_fail_and_the_next_do_not(real: bool, tmp_path: Path) -> None:
+    asked = {"size_errors": {2: errno.ESTALE}, "map_errors": {1: errno.ENODEV}, "memory_errors": {2: errno.ENOMEM}}
+    with faulty(real, tmp_path, **asked) as (file, machine):
+        assert file.size() == len(DATA)
+        with pytest.raises(OSError, match=os.strerror(errno.ESTALE)) as refusal:
+            file.size()
+        assert refusal.value.filename == file.name
+        assert file.size() == len(DATA)
+        with pytest.raises(OSError, match=os.strerror(errno.ENODEV)):
+            file.map()
+        file.map().close()
+        machine.memory(8)
+        with pytest.raises(OSError, match=os.strerror(errno.ENOMEM)):
+            machine.memory(8)
+        assert machine.memory(8) == bytes(8)
+        injector = machine.injector
+        assert (injector.sizes, injector.maps, injector.memories, injector.memory) == (3, 2, 3, 16)
+
+
 def test_without_a_fault_nothing_goes_wrong(real: bool, tmp_path: Path) -> None:
     with faulty(real, tmp_path) as (file, machine):
         memory = machine.memory(len(DATA))

@@ -23,9 +23,10 @@ class Faults:
     n-th read is interrupted before a byte came. errors: the number of a read to its errno; bytes may have come.
     end_at: the name of a file to the byte where its reads end, whatever its size says. cut: the name of a file to
     (number of a call of any kind, size): from that call on the file is that long. flip: the name of a file to the byte
-    that comes wrong in uncached reads. open_errors: the number of an open to its errno. most_open: descriptors.
-    most_memory: bytes. most_threads: ever started. advice: whether there is a way to advise. uncached: whether there
-    is a way past the page cache. spurious_every: each n-th wait returns without cause, on a simulated machine alone.
+    that comes wrong in uncached reads. open_errors, size_errors, map_errors, memory_errors: the number of an open, of a
+    question for a size, of a mapping, of a request for memory to its errno. most_open: descriptors. most_memory: bytes.
+    most_threads: ever started. advice: whether there is a way to advise. uncached: whether there is a way past the page
+    cache. spurious_every: each n-th wait returns without cause, on a simulated machine alone.
     """
 
     most_per_read: int = 0x7FFFF000
@@ -37,6 +38,9 @@ class Faults:
     cut: Map[str, tuple[int, int]] = attrs.Factory(dict)
     flip: Map[str, int] = attrs.Factory(dict)
     open_errors: Map[int, int] = attrs.Factory(dict)
+    size_errors: Map[int, int] = attrs.Factory(dict)
+    map_errors: Map[int, int] = attrs.Factory(dict)
+    memory_errors: Map[int, int] = attrs.Factory(dict)
     most_open: int | None = None
     most_memory: int | None = None
     most_threads: int | None = None
@@ -55,6 +59,7 @@ class Injector:
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self.reads = self.calls = self.opens = self.open_files = self.memory = self.threads = 0
+        self.sizes = self.maps = self.memories = 0
         self.cut: dict[str, list[bytearray]] = {name: [] for name in faults.cut}
         self._counting = threading.Lock()  # real, never held across a call of the seam: no decision of a schedule
 
@@ -65,8 +70,7 @@ class Injector:
             number = self.faults.open_errors.get(self.opens)
             if self.faults.most_open is not None and self.open_files >= self.faults.most_open:
                 number = errno.EMFILE
-            if number is not None:
-                raise OSError(number, os.strerror(number), name)
+            _refuse(number, name)
             self.open_files += 1
 
     def closed(self) -> None:
@@ -74,9 +78,23 @@ class Injector:
         with self._counting:
             self.open_files -= 1
 
-    def remembering(self, size: int) -> None:
-        """Raises `OSError` where there is no such memory left."""
+    def sizing(self, name: str) -> None:
+        """Raises `OSError` where this question for a file's size fails."""
         with self._counting:
+            self.sizes += 1
+            _refuse(self.faults.size_errors.get(self.sizes), name)
+
+    def mapping(self, name: str) -> None:
+        """Raises `OSError` where this mapping fails."""
+        with self._counting:
+            self.maps += 1
+            _refuse(self.faults.map_errors.get(self.maps), name)
+
+    def remembering(self, size: int) -> None:
+        """Raises `OSError` where this request fails, or where there is no such memory left."""
+        with self._counting:
+            self.memories += 1
+            _refuse(self.faults.memory_errors.get(self.memories))
             if self.faults.most_memory is not None and self.memory + size > self.faults.most_memory:
                 raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
             self.memory += size
@@ -105,3 +123,9 @@ class Injector:
             self.reads += 1
             every = self.faults.interrupt_every
             return errno.EINTR if every and self.reads % every == 0 else self.faults.errors.get(self.reads)
+
+
+def _refuse(number: int | None, *name: str) -> None:
+    """Raise the error of that errno; None is none."""
+    if number is not None:
+        raise OSError(number, os.strerror(number), *name)

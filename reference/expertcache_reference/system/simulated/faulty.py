@@ -35,6 +35,7 @@ class FaultyFile:
 
     def size(self) -> int:
         """As `seam.File.size`."""
+        self._injector.sizing(self.name)
         return self._injector.size(self.name, self._inner.size())
 
     def read_into(self, view: memoryview, offset: int) -> int:
@@ -83,6 +84,7 @@ class FaultyFile:
 
     def map(self) -> seam.Mapping:
         """As `seam.File.map`."""
+        self._injector.mapping(self.name)
         memory, inner = None, self._inner.map()
         if self.name in self._injector.cut:
             memory = bytearray(inner.view)

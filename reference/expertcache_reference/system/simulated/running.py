@@ -28,8 +28,9 @@ class Outcome:
     """What one run did.
 
     finding: what is wrong with it, None if nothing. schedule: the line that replays it. error: what the program let
-    escape. value: what it returned. decisions: how many there were. reads, calls, opens: of files, to inject faults
-    at each. time: virtual nanoseconds. log: every call of the seam, as (time, thread, what, where).
+    escape. value: what it returned. decisions: how many there were. reads, calls, opens, sizes, maps: of files, and
+    memories, threads: of the machine, to inject faults at each. time: virtual nanoseconds. log: every call of the seam,
+    as (time, thread, what, where).
     """
 
     finding: Finding | None
@@ -40,6 +41,10 @@ class Outcome:
     reads: int
     calls: int
     opens: int
+    sizes: int
+    maps: int
+    memories: int
+    threads: int
     time: int
     log: tuple[tuple[int, int, str, object], ...] = attrs.field(repr=False)
 
@@ -81,7 +86,8 @@ class Run:
         scheduler, injector = self.scheduler, self.machine.injector
         return Outcome(
             scheduler.finding, text_of(scheduler.choices), error, value, len(scheduler.choices),
-            injector.reads, injector.calls, injector.opens, scheduler.time, tuple(scheduler.log),
+            injector.reads, injector.calls, injector.opens, injector.sizes, injector.maps, injector.memories,
+            injector.threads, scheduler.time, tuple(scheduler.log),
         )  # fmt: skip
 
 
