@@ -148,6 +148,21 @@ def test_the_fit_finds_the_times_that_made_a_sweep() -> None:
     assert found.worst < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("name", "published", "fitted"),
+    [
+        ("pool", [11.71, 12.46, 12.52, 12.02], [11.71, 12.44, 12.54, 12.02]),
+        ("dispatch", [11.04, 12.07, 13.33, 12.04], [10.95, 12.47, 12.88, 12.15]),
+    ],
+)
+def test_the_published_sweeps_and_the_speeds_that_are_fitted_to_them(
+    name: str, published: list[float], fitted: list[float]
+) -> None:
+    assert SWEEPS[name] == dict(zip((1, 2, 4, 8), published, strict=True))
+    time = fit(SWEEPS[name]).time
+    assert [round(1000 / time.of(chunks), 2) for chunks in SWEEPS[name]] == fitted
+
+
 def test_the_pool_sweep_is_explained_to_a_ninth_of_a_millisecond() -> None:
     found = fit(SWEEPS["pool"])
     time = found.time
