@@ -136,7 +136,7 @@ def _operation(record: dict[str, Any], labels: dict[int, int]) -> Operation | No
     if op == "prefetch":
         label = labels.get(record["ticket"], -1) if "ticket" in record else None
         found = Operation(op if label is None else "displace", label=label, key=key)
-        return found if record["state"] == "reading" else None
+        return found if record["state"] in ("reading", "present") else None
     if op in ("pin", "unpin"):
         return Operation(op, key=key)
     if op == "resize":

@@ -85,6 +85,24 @@ def test_a_record_that_a_gate_names_is_a_hit_when_its_layer_runs_and_counts_as_a
         assert counts.broken() == []
 
 
+@pytest.mark.rule("XC-EVICT-202", "XC-HIST-010")
+@pytest.mark.parametrize("displace", ["nothing", "any"])
+@pytest.mark.parametrize("renews", [False, True])
+def test_a_guess_of_what_is_there_renews_it_where_the_policy_does_and_the_log_stays_legal(
+    renews: bool, displace: str
+) -> None:
+    # Key (1, 3) is the stalest when the gate names it, and stream 1 then needs room before it is asked for.
+    policy = f"least-stale:prefetch_renews={str(renews).lower()}"
+    guess = _slot("gate-top-k", parameters={"overfetch": 0.5}, displace=displace)
+    with _ahead(guess, slots=3, policy=policy) as (ahead, _):
+        first, second = event_pair(1, 3), event_pair(1, 5, stream=1)
+        for found in (_looking(0, 0, then=3), first, _looking(0, 4, then=3, stream=1),
+                      _looking(0, 0, then=3, number=1), second):  # fmt: skip
+            _serve(ahead, found)
+            ahead.runtime.settle()
+        assert (_serve(ahead, attrs.evolve(first, pass_index=1)) == (Key(1, 3),)) is renews
+
+
 @pytest.mark.rule("XC-PREFETCH-014")
 def test_demand_that_meets_a_speculative_read_joins_it_and_nothing_is_read_twice() -> None:
     with _ahead(_slot("gate-top-k", parameters={"overfetch": 0.5}), device=SLOW) as (ahead, _):

@@ -15,6 +15,7 @@ from expertcache_spec.eviction.engines.layers import nearness
 from expertcache_spec.eviction.engines.readings import READINGS
 from expertcache_spec.eviction.spelling import parse
 from expertcache_spec.model import Budget, Geometry, Key
+from expertcache_spec.prefetch import Prefetch
 from expertcache_spec.replay import Replay, run_event
 from expertcache_spec.residency import Residency, Settings
 from expertcache_spec.trace import Event, Trace, decode_trace
@@ -37,6 +38,9 @@ OTHERS: dict[str, dict[str, Value]] = {
     "newest": {"first": "newest", "order": "fifo", "prefetch_stamps": False},
     "layer": {"order": "layer", "boundary": "pass"},
     "told": {"boundary": "explicit"},
+    "renews": {"prefetch_renews": True},
+    "renews-ring-front": {"prefetch_renews": True, "prefetch_stamps": False, "order": "ring"},
+    "renews-next": {"prefetch_renews": True, "order": "next", "generations": False, "keeps_unused": True},
     "kept-next": {"order": "next", "keeps_unused": True},
     "overdue": {"order": "overdue", "left_first": True, "prefetch_stamps": False},
 }
@@ -293,6 +297,67 @@ def test_a_prefetch_takes_either_end_of_either_queue(
     after(tested, (0, 0, (0,)), (1, 0, (1,)))
     tested.insert(Key(0, 9), 99)
     assert drained(tested) == leaving
+
+
+@pytest.mark.rule("XC-EVICT-202")
+@BOTH
+@pytest.mark.parametrize(
+    ("parameters", "leaving"),
+    [
+        ({}, [(0, 0), (0, 1), (0, 2), (1, 2)]),
+        ({"prefetch_renews": True}, [(0, 1), (0, 2), (1, 2), (0, 0)]),
+        ({"prefetch_renews": True, "prefetch_stamps": False}, [(0, 1), (0, 0), (0, 2), (1, 2)]),
+        ({"prefetch_renews": True, "prefetch_marks_current": False}, [(0, 1), (0, 2), (1, 2), (0, 0)]),
+    ],
+)
+def test_a_stale_record_that_a_prefetch_asks_for_becomes_current_where_that_is_chosen(
+    parameters: dict[str, Value], leaving: list[tuple[int, int]], form: Form
+) -> None:
+    # 0 and 1 are stale, 2 is current: of what is current already a prefetch moves nothing.
+    tested = after(policy(form, **parameters), (0, 0, (0, 1)), (1, 0, (2,)), (1, 1, (2,)))
+    assert tested.renews is bool(parameters)
+    for key in (Key(0, 0), Key(0, 2)):
+        tested.renew(key)
+    assert drained(tested) == leaving
+
+
+@pytest.mark.rule("XC-EVICT-202", "XC-EVICT-201")
+@BOTH
+@pytest.mark.parametrize("keeps", [False, True])
+def test_what_is_renewed_waits_for_its_use_like_what_a_prefetch_brought(keeps: bool, form: Form) -> None:
+    tested = after(policy(form, prefetch_renews=True, keeps_unused=keeps), (0, 0, (0, 1)), (1, 0, (2,)))
+    tested.renew(Key(0, 0))
+    after(tested, (2, 0, (3,)))
+    assert drained(tested) == [(0, 1), (0, 2), (0, 0), (0, 3)]
+    kept = after(policy(form, prefetch_renews=True, keeps_unused=keeps), (0, 0, (0, 1)), (1, 0, (2,)))
+    kept.renew(Key(0, 0))
+    after(kept, (2, 0, (3,)))
+    kept.renew(Key(0, 2))  # stale, and renewed behind 3; 0 is current still where that is kept
+    kept.renew(Key(0, 0))
+    assert drained(kept) == ([(0, 1), (0, 0), (0, 3), (0, 2)] if keeps else [(0, 1), (0, 3), (0, 2), (0, 0)])
+
+
+@pytest.mark.rule("XC-EVICT-202", "XC-PREFETCH-007", "XC-PREFETCH-009")
+@BOTH
+@pytest.mark.parametrize(
+    ("options", "hits"),
+    [({"home": "slot"}, [3]), ({"home": "slot", "stamps": False}, [3]), ({"cap": Budget(slots=4)}, [])],
+    ids=["slots", "unstamped slots", "staging"],
+)
+def test_a_prediction_of_what_is_in_the_cache_renews_it_and_one_beside_the_cache_does_not(
+    options: dict[str, Any], hits: list[int], form: Form
+) -> None:
+    # Stream 0 expects 3 of layer 1, the stalest record by then. Renewed, it outlives what stream 1 loads before it is
+    # asked for.
+    def event(stream: int, number: int, layer: int, expert: int, then: int) -> Event:
+        line = tuple(1.0 if each == then else 0.0 for each in range(8))
+        return Event(layer, ((expert,),), stream, number, lookahead=((line,),) if layer == 0 else ())
+
+    rows = [(0, 0, 0, 0, 3), (0, 0, 1, 3, 0), (1, 0, 0, 4, 5), (0, 1, 0, 0, 3), (1, 0, 1, 5, 0), (0, 1, 1, 3, 0)]
+    trace = Trace(Geometry(2, 8, 1), tuple(event(*row) for row in rows))
+    gate = Prefetch("gate-top-k", **options)
+    run = Replay(trace, "least-stale", Budget(slots=3), form=form, parameters={"prefetch_renews": True}, prefetch=gate)
+    assert [key.expert for key in list(run)[-1].hits] == hits
 
 
 @pytest.mark.rule("XC-EVICT-202", "XC-EVICT-203")

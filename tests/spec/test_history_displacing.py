@@ -286,6 +286,62 @@ def test_a_prefetch_beside_an_event_that_displaces_nobody_is_legal() -> None:
     assert verdict(found).answer == "legal"
 
 
+ONE = Geometry(1, 3, 1, (1,))
+
+
+def renewed() -> tuple[Log, int]:
+    """The log of a prefetch that finds the stalest record and makes it current, and where it says so."""
+    machine = Residency(ONE, Budget(slots=2), make("least-stale", parameters={"prefetch_renews": True}))
+    recorder = Recorder(machine)
+    for number, expert in enumerate((0, 1, 2)):
+        selection = recorder.select(Event(0, ((expert,),), pass_index=number))
+        recorder.load(selection)
+        recorder.finish(selection)
+        assert not recorder.prefetch(Key(0, 0))
+    recorder.end()
+    header = Header(ONE, Budget(slots=2), policy="least-stale", parameters={"prefetch_renews": True})
+    found = [encode_header(header), *recorder.taken()]
+    return found, place(found, "prefetch", 1, state="present")
+
+
+@pytest.mark.rule("XC-EVICT-202", "XC-HIST-010")
+def test_a_prefetch_that_renews_a_record_is_in_the_log_and_what_it_changes_is_legal() -> None:
+    found, _ = renewed()
+    assert verdict(found).answer == "legal"
+    assert [[key.expert for key in each.victims] for each in decisions(numbered(found[1:]))] == [[], [], [1]]
+    assert told(found, policy=None).rule is None  # who leaves is then the log's own
+
+
+@pytest.mark.rule("XC-EVICT-202", "XC-HIST-010", "XC-PREFETCH-007")
+@pytest.mark.parametrize(
+    "how", ["not said", "of what is not there", "outside the cache", "under a policy that does not"]
+)
+def test_a_prefetch_that_renews_is_believed_only_where_it_can_be(how: str) -> None:
+    found, where = renewed()
+    evicts, rule = place(found, "evict"), "XC-EVICT-200"
+    if how == "not said":
+        del found[where]
+        evicts -= 1
+    elif how == "of what is not there":
+        found[where]["key"], rule = [0, 2], "XC-HIST-010"
+    elif how == "outside the cache":
+        found[0]["prefetch"], rule = "staging", "XC-PREFETCH-007"
+    else:
+        found[0]["policy"]["parameters"] = {}
+    line = {"XC-EVICT-200": evicts, "XC-HIST-010": where, "XC-PREFETCH-007": place(found, "prefetch")}[rule]
+    told_ = verdict(counted(found))
+    assert (told_.answer, told_.rule, told_.line) == ("illegal", rule, line + 1)
+
+
+@pytest.mark.rule("XC-HIST-010")
+def test_a_policy_that_renews_nothing_has_no_such_lines() -> None:
+    recorder = Recorder(Residency(MODEL, Budget(slots=2), make("least-stale")))
+    selection = recorder.select(Event(0, ((0,),)))
+    recorder.load(selection)
+    assert not recorder.prefetch(Key(0, 0))
+    assert all(record["op"] != "prefetch" for record in recorder.taken())
+
+
 MODEL = Geometry(2, 3, 2, (1, 2))
 
 

@@ -35,6 +35,8 @@ class Policy:
     """Whether the policy looks at stamps; one that keeps an order instead gets none."""
     can_refuse: bool = False
     """Whether admission `refusable` means something: whether `refuses` is defined."""
+    renews: bool = False
+    """Whether `renew` means something: whether a log must say which prefetches found their record there."""
     may_abstain: ClassVar[bool] = False
     """Whether it may name no victim though not all are held, as the script of a log does."""
 
@@ -57,6 +59,9 @@ class Policy:
     def prefetch(self, key: Key, now: int) -> None:
         """A prefetch takes a slot: an `insert`, unless a policy treats it otherwise."""
         self.insert(key, now)
+
+    def renew(self, key: Key) -> None:
+        """A prefetch asks for a key that has its slot already, and is not in an event."""
 
     def misses(self, keys: Sequence[Key]) -> None:
         """What the event is about to load, in router order, after its hits and before any victim."""

@@ -178,12 +178,15 @@ class Recorder:
     def prefetch(
         self, key: Key, executing: Selection | None = None, may_go: Callable[[Key], bool] = lambda key: True
     ) -> list[Record]:  # fmt: skip
-        """Begin a speculative read into a slot; its runs, none where there is no room or no need.
+        """Begin a speculative read into a slot; its runs, none where there is no room or no need, as the policy hears.
 
         executing: the open event beside whose keys records give way, if all that are needed `may_go`; None: none do.
         """
         victims = () if executing is None else self.machine.vacate(key, executing.event, may_go)
-        if self.machine.prefetch(key) != "started":
+        outcome = self.machine.prefetch(key)
+        if outcome not in ("started", "refused") and self.machine.part_of(key.layer).policy.renews:
+            self.say("prefetch", key=list(key), state="present")
+        if outcome != "started":
             return []
         beside = {"ticket": executing.ticket} if executing is not None and victims else {}
         self.say("prefetch", key=list(key), state="reading", **beside)

@@ -28,7 +28,7 @@ OBSERVABLE = ("reads", "slots", "computes", "combines")
 HOW_MISSED = ("read", "join", "refuse", "defer")
 HOW_SEEDED = ("read", "present", "ignored", "refuse")
 PREFETCHES = ("slot", "staging")
-STATES = ("queued", "reading", "ready", "adopted", "late", "discarded", "failed")
+STATES = ("queued", "reading", "ready", "adopted", "late", "discarded", "failed", "present")
 
 MOST = (1 << 63) - 1
 
@@ -148,8 +148,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "release": Operation("the work of the event has executed: its lease ends", _TICKET),
         "abandon": Operation("the event is given up: its lease ends, neither work nor waves of it follow", _TICKET),
         "prefetch": Operation(
-            "a speculative read enters a state; `ticket`, where it begins to read, is the event that executes and "
-            "beside whose keys records gave way: their evictions follow, and without it there are none",
+            "a speculative read enters a state, or none begins, since its record is present; `ticket`, where it begins "
+            "to read, is the event that executes and beside whose keys records gave way: their evictions follow, and "
+            "without it there are none",
             {"key": KEY, "state": _one_of(*STATES)},
             _TICKET,
         ),

@@ -30,6 +30,9 @@ class Speculating(Working):
     def prefetch(self, record: Record, line: int) -> None:
         """A speculative read enters a state (XC-HIST-010)."""
         key, state = self.key(record, line), record["state"]
+        if state == "present" and "ticket" not in record:
+            self._finds(key, line)
+            return
         before, since = self.states.get(key, ("", 0))
         if state not in _NEXT[before]:
             raise Offence("XC-HIST-010", line, f"a prefetch of {key} is {state} after {before or 'nothing'}", since)
@@ -46,6 +49,14 @@ class Speculating(Working):
             self.states[key] = (state, line)
         else:
             self.states.pop(key, None)
+
+    def _finds(self, key: Key, line: int) -> None:
+        """Nothing is read, but the policy hears of it (XC-EVICT-202)."""
+        if self.header.prefetch == "staging":
+            raise Offence("XC-PREFETCH-007", line, "a prefetch outside the cache finds a record in it")
+        if not self.machine.part_of(key.layer).has(key):
+            raise Offence("XC-HIST-010", line, f"a prefetch finds {key} present, which has no slot")
+        self.machine.prefetch(key)
 
     def _in_slot(self, key: Key, before: str, state: str, line: int) -> None:
         if state == "reading":

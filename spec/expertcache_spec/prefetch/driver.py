@@ -110,6 +110,7 @@ class Driver:
         ticket = self.tickets.open.get(key)
         if ticket is not None or key in self.machine.part_of(key.layer).resident:
             counts.duplicate += 1
+            self.home.wanted(key)
             if ticket is not None:
                 ticket.targets.add(target)
         elif counts.queued >= self.prefetch.queue or not self.home.takes(size):

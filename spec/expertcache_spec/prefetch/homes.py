@@ -50,6 +50,9 @@ class Staging:
         counts.peak_slots, counts.peak_bytes = max(counts.peak_slots, slots), max(counts.peak_bytes, size_now)
         return True
 
+    def wanted(self, key: Key) -> None:
+        """A prediction names what is resident or on its way: nothing."""
+
     def start(self, ticket: Ticket) -> State | None:
         """The buffer is there already; only a record that has become resident needs no read."""
         return "cancelled" if ticket.key in self.machine.part_of(ticket.key.layer).resident else None
@@ -103,6 +106,12 @@ class Slots:
     def takes(self, size: int) -> bool:
         """The queue costs nothing; a slot is taken when the read begins."""
         return True
+
+    def wanted(self, key: Key) -> None:
+        """A prediction names what is resident or on its way: the policy of its slot, if it has one, hears of it."""
+        part = self.machine.part_of(key.layer)
+        if part.has(key):
+            part.policy.renew(key)
 
     def start(self, ticket: Ticket) -> State | None:
         """Take free room, or displace what may be displaced; else the ticket ends."""

@@ -24,11 +24,16 @@ class Unstamped(Policy):
 
     def __attrs_post_init__(self) -> None:
         self.stamped = self.inner.stamped  # type: ignore[misc]
-        self.can_refuse = self.inner.can_refuse
+        self.can_refuse, self.renews = self.inner.can_refuse, self.inner.renews
 
     def prefetch(self, key: Key, now: int) -> None:
         """Wait."""
         self.waiting[key] = None
+
+    def renew(self, key: Key) -> None:
+        """What waits still does; the rest as the inner policy."""
+        if key not in self.waiting:
+            self.inner.renew(key)
 
     def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         """What waited is inserted; the rest are hits."""

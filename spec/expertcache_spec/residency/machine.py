@@ -103,10 +103,14 @@ class Residency(Reading):
         return Seeded(tuple(reads), present, ignored, refused)
 
     def prefetch(self, key: Key) -> PrefetchOutcome:
-        """Start a speculative read into free room; it never evicts (XC-RES-021). The caller completes or fails it."""
+        """Start a speculative read into free room; it never evicts (XC-RES-021). The caller completes or fails it.
+
+        Nothing is read of what has its slot already; the policy hears that it was asked for (`Policy.renew`).
+        """
         part = self._guessed_part(key)
         if part.has(key):
             self.counters.prefetch_duplicate += 1
+            part.policy.renew(key)
             return "resident" if key in part.resident else "in-flight"
         if not self._install(key, "prefetch"):
             self.counters.prefetch_refused += 1

@@ -43,7 +43,7 @@ RULES = (
          "Floating-point sums depend on their order: output would depend on what was resident.",
          "ds4#1082, #1083", _READ + "combine"),
     Rule("XC-HIST-010", "MUST",
-         "A prefetch goes from queued to reading to ready, or to late when a demand joins it, and ends adopted, discarded or failed; ready means wholly read, and what is resident is not queued.",
+         "A prefetch goes from queued to reading to ready, or to late when a demand joins it, and ends adopted, discarded or failed; ready means wholly read, and what is resident is not queued; one whose record has its slot already is present, and is said where the policy renews records.",
          "Prefetches that were merged or late were lost from the counts.",
          "XiangShan#3474; slotstream's tickets", _H + "speculating:Speculating.prefetch"),
     Rule("XC-HIST-011", "MUST",

@@ -9,11 +9,12 @@ Order: the generation (stale before current; with `left_first`, by the side of t
 `order`, then the place in the queue.
 Transitions: a boundary makes everything current stale, in its order. The touch of a stale or new key appends it to the
 current queue; that of a current key leaves it where it is unless `requeue`. A prefetch (or seed) appends to the current
-queue if `prefetch_marks_current`, else to the stale one; without `prefetch_stamps` it goes to the front of it.
+queue if `prefetch_marks_current`, else to the stale one; without `prefetch_stamps` it goes to the front of it. With
+`prefetch_renews` a prefetch of a record that is there and stale makes it current, as SpecMD has it.
 Laws: with order `fifo` and no prefetch it is `lru`, victim for victim, wherever a key is asked for by at most one event
 of a pass; with `requeue`, everywhere. Position orders lose to recency without prefetch and win with it.
-Engines that differ: all: see the readings. None is told here of a prefetch of a record that is resident, so that
-cannot make it current, as the paper has it. A key of the running event is never a victim; tinyserve protects none.
+Engines that differ: all: see the readings. None of them renews. A key of the running event is never a victim;
+tinyserve protects none.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class LeastStale(Policy):
 
     def __init__(self, **parameters: Any) -> None:
         self.choices = chosen = Choices(**parameters)
+        self.renews = chosen.prefetch_renews
         self.passes, self.intervals = Passes(chosen.boundary), Intervals(chosen.weight)
         queued = chosen.order != "layer" and not chosen.counts_intervals
         self.index = ByLayer(partial(Queue, chosen.first == "newest") if queued else Heap, self._place, chosen.apart)
@@ -100,6 +102,14 @@ class LeastStale(Policy):
         if self.choices.prefetch_marks_current:
             self.current[key] = True
         self._file(key, *self.choices.arrival(self.passes.number, self.appended))
+
+    def renew(self, key: Key) -> None:
+        """What is stale becomes current, and waits to be used, where that is chosen."""
+        if self.renews and key not in self.current:
+            del self._part(key).filed[key]
+            self.appended += 1
+            self.current[key] = True
+            self._file(key, *self.choices.renewal(self.passes.number, self.appended))
 
     def hits(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         """Nothing yet: `settle` appends."""

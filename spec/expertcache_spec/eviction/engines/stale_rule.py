@@ -28,6 +28,7 @@ class Declared(Scan):
     def __init__(self, **parameters: Any) -> None:
         super().__init__()
         self.choices = Choices(**parameters)
+        self.renews = self.choices.prefetch_renews
         self.passes, self.intervals = Passes(self.choices.boundary), Intervals(self.choices.weight)
         self.residents: dict[Key, Resident] = {}
         self.here = self.appended = 0
@@ -62,6 +63,12 @@ class Declared(Scan):
         self.passes.reach(key.layer)
         self.appended += 1
         self.residents[key] = Resident(*self.choices.arrival(self.passes.number, self.appended), unused=True)
+
+    def renew(self, key: Key) -> None:
+        """What is stale becomes current, and waits to be used, where that is chosen."""
+        if self.renews and self.residents[key].generation < self.passes.number:
+            self.appended += 1
+            self.residents[key] = Resident(*self.choices.renewal(self.passes.number, self.appended), unused=True)
 
     def inserts(self, keys: Sequence[Key], stamps: Mapping[Key, int]) -> None:
         """Loads of an event: `settle` gives them their places."""

@@ -30,6 +30,7 @@ class Choices:
     boundary: str
     prefetch_marks_current: bool
     prefetch_stamps: bool
+    prefetch_renews: bool
     keeps_unused: bool
     weight: float
     reading: str = ""  # the others are what it stands for
@@ -65,9 +66,13 @@ class Choices:
 
         The front of the stale queue is before every generation, that of the current one before all that it holds.
         """
-        if self.prefetch_stamps:
-            return number - (not self.prefetch_marks_current), appended
-        return number if self.prefetch_marks_current else -1, -appended
+        if self.prefetch_marks_current:
+            return self.renewal(number, appended)
+        return (number - 1, appended) if self.prefetch_stamps else (-1, -appended)
+
+    def renewal(self, number: int, appended: int) -> tuple[int, int]:
+        """The generation and place of what a prefetch makes current in pass `number` (XC-EVICT-202)."""
+        return number, appended if self.prefetch_stamps else -appended
 
     def place(self, generation: int, place: int) -> tuple[int, ...]:
         """The place in the queue; `layer` goes by the expert instead."""
@@ -143,6 +148,7 @@ PARAMETERS = (
               ("first_layer", "pass", "explicit")),
     Parameter("prefetch_marks_current", True, "whether a prefetched record is current"),
     Parameter("prefetch_stamps", True, "whether a prefetched record takes the last place of its queue, or the first"),
+    Parameter("prefetch_renews", False, "whether a prefetch of a resident stale record makes it current"),
     Parameter("keeps_unused", False, "whether a prefetched record that was not used stays current over a boundary"),
     Parameter("weight", 0.5, "orders overdue, next: the weight of the latest interval in the mean", most=1, least=0),
 )  # fmt: skip
