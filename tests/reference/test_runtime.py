@@ -34,6 +34,7 @@ from expertcache_spec.layout.kinds import packed_layers
 from expertcache_spec.model import Budget, Geometry, Key
 from expertcache_spec.residency import Settings
 from expertcache_spec.schedule.disciplines import parse_discipline
+from expertcache_spec.trace import Event
 
 from .runtime_programs import (
     PatternStore,
@@ -86,6 +87,18 @@ def test_an_event_planned_ahead_keeps_its_bytes_until_it_has_executed() -> None:
         first.release()
         _serve(runtime, 2, 3, number=1)
         assert runtime.resident() == {Key(0, 2), Key(0, 3)}
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_work_that_is_only_queued_has_executed_when_it_is_released(ahead: bool) -> None:
+    with _runtime(discipline="pipelined", workers=3) as (runtime, _, lines):
+        work = runtime.serve(event(0, 0, 1, stream=2), ahead=ahead)
+        consume(work, {})
+        assert _ops(lines, "compute_end") == ["compute_end"] * (0 if ahead else 2)
+        work.release()
+        said = [line for line in lines if line.get("op") in ("compute_start", "compute_end", "combine")]
+        assert [line["op"] for line in said].count("compute_end") == 2
+        assert {line["thread"] for line in said} == {3 + 1 + 2}, "workers, one, the stream"
 
 
 @pytest.mark.rule("XC-RES-004")
@@ -194,35 +207,70 @@ def test_where_waiting_is_not_wanted_it_is_an_error_and_nothing_has_changed() ->
 
 def test_first_come_first_served_and_nobody_starves() -> None:
     """A large event waits while small ones keep coming; they stand behind it."""
-    served: list[int] = []
+    lines: list[dict[str, Any]] = []
     found = store(layers=1, experts=6, top_k=3)
 
     def run(machine: SimulatedMachine) -> None:
-        served.clear()
-        with Runtime(found, Budget(slots=3), machine=machine, workers=1) as runtime:
+        lines.clear()
+        with Runtime(found, Budget(slots=3), machine=machine, workers=1, log=lines.append) as runtime:
             first = runtime.serve(event(0, 0, stream=9))
             consume(first, {})
 
             def stream(number: int, *experts: int) -> Callable[[], None]:
                 def serve() -> None:
                     with runtime.serve(event(0, *experts, stream=number)) as work:
-                        served.append(number)
                         consume(work, {})
 
                 return serve
 
-            large = machine.spawn("large", stream(0, 1, 2, 3))
-            while not runtime.report().waits:
-                machine.spend(1)
-            small = [machine.spawn(f"small-{number}", stream(number, 4)) for number in (1, 2)]
-            while runtime.report().waits < 3:
-                machine.spend(1)
+            threads = []
+            for number, experts in enumerate([(1, 2, 3), (4,), (5,)]):
+                threads.append(machine.spawn(f"stream-{number}", stream(number, *experts)))
+                while runtime.report().waits <= number:
+                    machine.spend(1)
             first.release()
-            for thread in (large, *small):
+            for thread in threads:
                 thread.join()
-            assert served[0] == 0
+            assert [line["stream"] for line in lines if line.get("op") == "select"] == [9, 0, 1, 2]
 
     explore(run, simulation(found), schedules=40).check()
+
+
+@pytest.mark.parametrize("how", ["unpin", "resize"])
+def test_who_stands_in_line_is_woken_when_a_pin_ends_and_when_the_budget_grows(how: str) -> None:
+    """One of three records is leased, one pinned; the event needs two."""
+    with _runtime(slots=3) as (runtime, machine, _):
+        _serve(runtime, 1, number=0)
+        runtime.pin(Key(0, 1))
+        first = runtime.serve(event(0, 0, number=1))
+        consume(first, {})
+        thread = machine.spawn("other", lambda: _serve(runtime, 2, 3, stream=1, number=0))
+        while not runtime.report().waits:
+            machine.spend(1)
+        runtime.unpin(Key(0, 1)) if how == "unpin" else runtime.resize(Budget(slots=4))
+        thread.join()
+        first.release()
+
+
+def test_who_leaves_the_line_with_an_error_lets_the_next_one_try() -> None:
+    with _runtime(slots=2) as (runtime, machine, _):
+        first = runtime.serve(event(0, 0, 1))
+        consume(first, {})
+
+        def large() -> None:
+            with pytest.raises(EventTooLarge):
+                runtime.serve(event(0, 2, 3, stream=1))
+
+        acts = (large, lambda: _serve(runtime, 0, stream=2, number=0))
+        threads = []
+        for number, act in enumerate(acts):
+            threads.append(machine.spawn(f"stream-{number}", act))
+            while runtime.report().waits <= number:
+                machine.spend(1)
+        runtime.resize(Budget(slots=1))
+        for thread in threads:
+            thread.join()
+        first.release()
 
 
 # ---------------------------------------------------------------------------------------------- disciplines
@@ -243,10 +291,21 @@ def test_an_event_is_cut_as_the_discipline_says(discipline: str, expected: list[
         assert sum(map(len, found)) == 2
 
 
+@pytest.mark.rule("XC-SCHED-011")
+def test_the_guard_on_tokens_counts_decode_passes_of_the_stream_and_not_its_events() -> None:
+    found = store(layers=2, experts=6)
+    with _runtime(found, slots=6, discipline=parse_discipline("split", tokens=3)) as (runtime, _, _):
+        cut: list[list[int]] = []
+        for number in range(4):
+            for layer in range(2):
+                with runtime.serve(event(layer, 0, number + 1, number=number)) as work:
+                    cut.append([len(batch.keys) for batch in work.batches()])
+        assert cut == [[2]] * 4 + [[1, 1]] * 4, "the third pass is the first to be split"
+
+
 @pytest.mark.rule("XC-SCHED-012")
 def test_staged_hands_out_gate_and_up_before_any_down_is_read() -> None:
-    parts = {"gate": 64, "up": 64, "down": 64}
-    found = store(layers=1, experts=4, parts=parts)
+    found = store(layers=1, experts=4, parts={"gate": 64, "up": 64, "down": 64, "down.scales": 16})
     staged = _runtime(found, discipline="staged", workers=1, chunks=1, device=Device(latency=1000))
     with staged as (runtime, _, lines):  # noqa: SIM117
         with runtime.serve(event(0, 0, 1)) as work:
@@ -257,14 +316,16 @@ def test_staged_hands_out_gate_and_up_before_any_down_is_read() -> None:
             ended = [(line["offset"], line["length"]) for line in lines if line.get("op") == "read_end"]
             assert ended == [(0, 128), (0, 128)], "and not one byte of a down"
             for key in first.gate_up:
-                assert bytes(work.part(key, "up")) == pattern(key, 192)[64:128]
-                with pytest.raises(WrongState):
-                    work.part(key, "down")
+                assert bytes(work.part(key, "up")) == pattern(key, 208)[64:128]
+                for part in ("down", "down.scales"):
+                    with pytest.raises(WrongState):
+                        work.part(key, part)
                 with pytest.raises(WrongState):
                     work.record(key)
             second = next(batches)
             assert second.down == second.keys == first.gate_up
-            assert bytes(work.part(Key(0, 1), "down")) == pattern(Key(0, 1), 192)[128:]
+            assert bytes(work.part(Key(0, 1), "down")) == pattern(Key(0, 1), 208)[128:192]
+            assert bytes(work.part(Key(0, 1), "down.scales")) == pattern(Key(0, 1), 208)[192:]
             assert next(batches, None) is None
 
 
@@ -485,6 +546,25 @@ def test_waves_hand_out_every_record_within_the_budget() -> None:
         _serve(runtime, 0, 1, number=0)
         assert _ops(lines, "select", "resume", "release") == ["select", "release", "resume", "release"]
         assert runtime.report().peak_slots == 192
+
+
+def test_slots_of_several_sizes_stay_within_the_bytes_of_the_budget() -> None:
+    """The free slots of small records are given back where a large one needs their bytes."""
+    found = store(layers=2, experts=6, parts=[{"gate": 640}, {"gate": 6400}])
+    with simulated(simulation(found)) as machine, Runtime(found, Budget(bytes=6400), machine=machine) as runtime:
+        for layer, experts in ((0, (0, 1)), (0, (2, 3)), (0, (4, 5)), (1, (0,)), (1, (1,)), (0, (0, 1))):
+            with runtime.serve(event(layer, *experts)) as work:
+                consume(work, {})
+        rounding = 10 * 63  # of the most records that fit, to pages of 64 bytes
+        assert 6400 <= runtime.report().peak_slots <= 6400 + rounding
+
+
+def test_between_events_scratch_memory_is_that_of_one_token() -> None:
+    with _runtime(slots=0) as (runtime, _, _):
+        with runtime.serve(Event(0, ((0, 1), (2, 3), (4, 5)), 0, 0, "prefill")) as work:
+            consume(work, {})
+        assert runtime.report().peak_scratch == 6 * 192
+        assert runtime._core.scratch.bytes == ONE.geometry.top_k * 192
 
 
 @pytest.mark.rule("XC-RES-011")
