@@ -112,6 +112,13 @@ def test_the_end_of_a_file_is_an_error_that_names_file_offset_wanted_and_got(way
         assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
+def test_an_error_after_bytes_came_says_how_many() -> None:
+    with _reader(Faults(bytes_per_call=7, errors={3: errno.EIO})) as (reader, _):
+        with pytest.raises(ReadFailed, match="96 bytes wanted from offset 5, 14 came: OSError") as found:
+            reader.submit("key", [Extent("a", 5, 96)], memoryview(bytearray(96))).wait()
+        assert (found.value.offset, found.value.wanted, found.value.got) == (5, 96, 14)
+
+
 @pytest.mark.parametrize("way", ["pread", "mmap"])
 def test_both_ways_give_the_same_error(way: str) -> None:
     with _reader(way=way) as (reader, _):
@@ -381,10 +388,21 @@ def test_files_are_opened_once_shared_and_closed_once() -> None:
 
 def test_no_more_files_are_open_than_may_be() -> None:
     files = {str(FOLDER / f"{name}"): bytes([name]) * 16 for name in range(40)}
-    simulation = Simulation(files=files, page=16, faults=Faults(most_open=8))
+    simulation = Simulation(files=files, page=16, faults=Faults(most_open=6))
     with simulated(simulation) as machine, Reader(machine, FOLDER, workers=2, most_open=6) as reader:
         for name in [*range(40), *range(40)]:
             assert _read(reader, Extent(f"{name}", 0, 16)) == bytes([name]) * 16
+
+
+def test_the_file_that_was_used_longest_ago_is_closed_to_make_room() -> None:
+    simulation = Simulation(files={str(FOLDER / name): DATA for name in "abc"}, page=16)
+    with simulated(simulation) as machine:
+        files, opens = Files(machine, FOLDER, most_open=2), []
+        for name in "abacab":
+            files.give(files.take(name))
+            opens.append(machine.injector.opens)
+        files.close()
+        assert opens == [1, 2, 2, 3, 3, 4], "c takes the place of b, for a was used since, and b that of c"
 
 
 def test_a_file_in_use_is_not_closed_to_make_room() -> None:

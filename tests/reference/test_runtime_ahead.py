@@ -119,11 +119,24 @@ def test_a_read_that_has_not_begun_when_its_target_passes_is_given_up_and_the_lo
         first = ahead.serve(_looking(0, 0, 1, then=5))
         second = ahead.serve(_looking(1, 6, 7, then=2))  # the reads of both events are in the queue before key 5
         assert ahead.counts.cancelled == 1
+        assert ahead.counts.bytes == 192 * ahead.counts.issued > 0, "as if the one had not been issued"
         for work in (first, second):
             consume(work, {})
             work.release()
         assert Key(1, 5) not in ahead.runtime.resident()
         assert ahead.counts.broken() == []
+
+
+def test_reads_that_are_under_way_take_room_in_the_queue() -> None:
+    with _ahead(_slot("gate-top-k", parameters={"overfetch": 0.5}, queue=1), device=SLOW) as (ahead, _):
+        works = [ahead.serve(_looking(0, 0, 1, then=5 + stream, stream=stream)) for stream in (0, 1)]
+        assert (ahead.counts.issued, ahead.counts.refused) == (1, 1)
+        for work in works:
+            consume(work, {})
+            work.release()
+        ahead.runtime.settle()
+        _serve(ahead, _looking(0, 0, 1, then=7, stream=2))
+        assert (ahead.counts.issued, ahead.counts.refused) == (2, 1)
 
 
 @pytest.mark.rule("XC-PREFETCH-008")
