@@ -18,7 +18,7 @@ import pytest
 
 from expertcache_reference.stores import KINDS, FileStore, open_store, pack, verify
 from expertcache_reference.stores.disk import Disk, rename_exclusively
-from expertcache_reference.stores.work import work_folder
+from expertcache_reference.stores.work import Work, work_folder
 from expertcache_reference.traces.atomic import CannotWrite
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.layout.files import WrongFile
@@ -309,6 +309,46 @@ def test_a_disk_without_room_is_refused_before_anything_is_written(source: FileS
     with pytest.raises(CannotWrite, match=r"needs 96.\d\d KiB, and 96.00 KiB are free.*Cure"):
         pack(source, tmp_path / "out", "layers", disk=Small())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_written_already_needs_no_room_again(
+    source: FileStore, whole: dict[str, dict[str, bytes]], tmp_path: Path
+) -> None:
+    class Full(Quick):
+        def free(self, folder: Path) -> int:
+            return 98304
+
+    class Room(Failing):
+        def free(self, folder: Path) -> int:
+            return 1 << 30
+
+    target = tmp_path / "out"
+    with pytest.raises(CannotWrite, match="records are kept"):
+        pack(source, target, "layers", disk=Room(30, OSError(errno.EIO, "I/O error")))
+    written = Work(target, Quick()).written()
+    assert 0 < written < 98304
+    pack(source, target, "layers", disk=Full())
+    assert bytes_of(target) == whole["layers"]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_the_lock_of_a_folder_that_another_process_has_just_removed_is_no_lock(
+    again: bool, source: FileStore, tmp_path: Path
+) -> None:
+    """When it is ours it is no longer the file of that name: the other has finished, and a third may have begun."""
+    target = tmp_path / "out"
+    lock = work_folder(target) / "lock"
+
+    class Late(Quick):
+        def lock(self, file: int) -> bool:
+            lock.unlink()
+            if again:
+                lock.write_bytes(b"")
+            return super().lock(file)
+
+    with pytest.raises(CannotWrite, match="another process packs to it"):
+        pack(source, target, "layers", disk=Late())
+    assert not target.exists()
 
 
 def test_a_folder_that_cannot_be_written_is_refused(source: FileStore, tmp_path: Path) -> None:

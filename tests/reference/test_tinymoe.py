@@ -252,5 +252,7 @@ def test_a_difference_is_found_and_placed(plain: list[Any]) -> None:
     kept = [(step.logits.copy(), step.chosen) for step in plain]
     kept[3][0][0, 200] = np.nextafter(kept[3][0][0, 200], np.float32(np.inf))
     assert compare(kept, plain)[1:] == (1, 3)
+    kept[1] = kept[1][0], 7
+    assert compare(kept, plain)[1:] == (1, 1), "equal logits, and another byte was taken"
     with pytest.raises(ValueError, match="argument 2 is longer"):
         compare(kept[:-1], plain)
