@@ -48,6 +48,21 @@ def test_what_the_runtime_does_is_legal(name: str) -> None:
         assert violations(drawn(name, number), executed(drawn(name, number))) == []
 
 
+@pytest.mark.rule("XC-SCHED-005", "XC-SCHED-015")
+def test_a_hit_on_a_guess_waits_for_it_also_where_the_record_was_there_before() -> None:
+    beside = load_of(1, [], layer=1)
+    guess, leave = attrs.evolve(beside, prefetches=(Key(0, 0),)), attrs.evolve(beside, victims=(Key(0, 0),))
+    for before in ((), (load_of(1, [0]), leave), (load_of(1, []), leave)):
+        costs = Costs(route=1, gate_up=1, down=1, combine=1)
+        found = Scenario((*before, guess, load_of(1, [])), (divided([9], [9]),), costs, Storage(3, 2))
+        answer = executed(found)
+        assert violations(found, answer) == []
+        assert (
+            answer.spans[TaskId(len(before) + 1, "gate_up")].start
+            >= answer.spans[TaskId(len(before), "read", 1, 1)].end
+        )
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", NAMES)
 def test_what_the_runtime_does_is_legal_in_two_thousand_scenarios(name: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from expertcache_spec.errors import UnknownName
 from expertcache_spec.model import Budget, Key
+from expertcache_spec.prefetch import Prefetch
 from expertcache_spec.replay import Replay, replay
 from expertcache_spec.schedule import (
     COMPUTE,
@@ -144,6 +145,21 @@ def test_a_replay_gives_loads_with_the_facts_that_the_guards_need() -> None:
         ((0, 1), 1, 0), ((0, 1), 1, 2), ((0, 1), 2, 3), ((0,), 2, 3),
     ]  # fmt: skip
     assert found[1].victims == (Key(0, 0),)
+    prefill = [attrs.evolve(event, phase="prefill", pass_index=event.pass_index + 2) for event in trace.events[:2]]
+    mixed = attrs.evolve(trace, events=(*trace.events, *prefill))
+    assert [load.tokens for _, load in loads(Replay(mixed, "lru", Budget(slots=3)))] == [1, 1, 2, 2, 0, 0]
+
+
+@pytest.mark.rule("XC-SCHED-008")
+@pytest.mark.parametrize("how", [{"home": "slot"}, {"cap": Budget(slots=2)}])
+def test_a_replay_that_prefetches_is_refused_before_it_runs_and_one_that_guesses_nothing_is_not(how: Any) -> None:
+    trace = decode_trace([[0, 1], [2, 3]] * 2)
+    run = Replay(trace, "lru", Budget(slots=3), prefetch=Prefetch("oracle", **how))
+    with pytest.raises(InvalidSchedule, match="predictor oracle"):
+        loads(run)
+    none = Replay(trace, "lru", Budget(slots=3), prefetch=Prefetch())
+    plain = Replay(trace, "lru", Budget(slots=3))
+    assert list(loads(none)) == list(loads(plain))
 
 
 @pytest.mark.rule("XC-SCHED-008")

@@ -8,7 +8,23 @@ import attrs
 import pytest
 
 from expertcache_spec.model import Key
-from expertcache_spec.schedule import Scenario, Span, Storage, TaskId, divided, load_of, make_plan, schedule, violations
+from expertcache_spec.schedule import (
+    Load,
+    Plan,
+    Scenario,
+    Schedule,
+    Span,
+    Storage,
+    TaskId,
+    divided,
+    evaluate,
+    load_of,
+    make_plan,
+    schedule,
+    violations,
+)  # fmt: skip
+from expertcache_spec.schedule.eager import idleness
+from expertcache_spec.schedule.look import Look
 from expertcache_spec.schedule.work import adoptions
 
 from .schedules import BYTE, random_record, scenario
@@ -57,7 +73,97 @@ def test_a_record_on_its_way_is_not_guessed_again_until_something_misses_it() ->
     first, again = (attrs.evolve(load_of(1, [], layer=layer), prefetches=(guess,)) for layer in (0, 1))
     asked = load_of(1, [0], layer=2)
     assert adoptions([first, again, asked]) == {(0, 0): 2}
-    assert adoptions([first, asked, again]) == {(0, 0): 1, (2, 0): None}
+    assert adoptions([first, asked, again]) == {(0, 0): 1}
+    leaving = attrs.evolve(load_of(1, [], layer=1), victims=(guess,))
+    assert adoptions([first, asked, leaving, again]) == {(0, 0): 1, (3, 0): None}
+    assert adoptions([first, leaving, asked]) == {(0, 0): None}
+
+
+@pytest.mark.rule("XC-SCHED-015")
+@pytest.mark.parametrize(
+    ("stream", "later", "issued"),
+    [
+        (1, (), {}),  # another stream's read may be in flight
+        (1, (load_of(1, [0]),), {}),
+        (0, (), {}),  # its own stream's has ended: the record is there
+        (0, (load_of(1, []),), {}),
+        (0, (attrs.evolve(load_of(1, [], layer=2), victims=(Key(0, 0),)), load_of(1, [0])), {}),
+        (0, (load_of(1, [0]),), {(1, 0): 2}),  # it was not kept
+    ],
+)
+def test_a_record_that_demand_has_brought_or_is_bringing_is_not_guessed(
+    stream: int, later: tuple[Load, ...], issued: dict[tuple[int, int], int | None]
+) -> None:
+    guess = attrs.evolve(load_of(1, [], layer=1, stream=stream), prefetches=(Key(0, 0),))
+    case = scenario([load_of(1, [0]), guess, *later], divided([40], [40]), route=1, gate_up=1, down=1, workers=2)
+    found = schedule(case)
+    assert adoptions(case.loads) == Look(case, found).issued == issued
+    assert violations(case, found) == []
+    assert len([task for task in found.spans if task.kind == "read"]) == 2 * sum(len(x.missing) for x in case.loads)
+
+
+@pytest.mark.rule("XC-SCHED-015")
+def test_a_hit_record_is_there_and_not_guessed() -> None:
+    guess = attrs.evolve(load_of(1, [], layer=1), prefetches=(Key(0, 0),))
+    assert adoptions([load_of(1, []), guess, load_of(1, [])]) == {}
+
+
+@pytest.mark.rule("XC-SCHED-005")
+def test_a_hit_on_a_guess_waits_for_its_bytes_and_so_does_its_room() -> None:
+    leaving = attrs.evolve(load_of(1, [0], layer=2), victims=(Key(1, 0),))
+    guess = attrs.evolve(load_of(1, []), prefetches=(Key(1, 0),))
+    case = scenario([guess, load_of(1, [], layer=1), leaving], divided([50], [50]), route=1, gate_up=1, down=1)
+    assert reads(case, 0, 1) == [(1, 51), (51, 101)]
+    assert schedule(case).spans[TaskId(1, "gate_up")].start == 101
+    at_once = attrs.evolve(case, loads=(guess, leaving), storage=attrs.evolve(case.storage, workers=2, lanes=2))
+    assert min(start for start, _ in reads(at_once, 1, 0)) == max(end for _, end in reads(at_once, 0, 1)) > 50
+
+
+@pytest.mark.rule("XC-SCHED-015")
+def test_the_checker_says_of_every_guess_what_the_evaluator_does() -> None:
+    found = set[tuple[bool, bool]]()
+    for seed in range(400):
+        random, loads, left = Random(seed), list[Load](), set[Key]()
+        for _ in range(random.randint(2, 7)):
+            keys = [Key(layer, expert) for layer in (0, 1) for expert in (0, 1)]
+            own, *rest = random.sample(keys, 4)
+            missing = frozenset({own} if own in left or random.random() < 0.5 else ())  # no hit on what has left
+            victims = tuple(key for key in rest[: random.randint(0, 1)] if key not in left)
+            loads.append(
+                Load(
+                    (own,), missing, victims, random.randint(0, 1),
+                    prefetches=tuple(random.sample(rest, random.randint(0, 2))),
+                )
+            )  # fmt: skip
+            left = (left | {*victims}) - {own}
+        case = scenario(loads, divided([2], [1]), route=random.randint(0, 2), workers=random.randint(1, 3))
+        answer = schedule(case)
+        issued = Look(case, answer).issued
+        assert issued == adoptions(loads), seed
+        assert violations(case, answer) == [], seed
+        found |= {((event, place) in issued, issued.get((event, place)) is not None)
+                  for event, load in enumerate(loads) for place in range(len(load.prefetches))}  # fmt: skip
+    assert len(found) == 3
+
+
+@pytest.mark.rule("XC-SCHED-007", "XC-SCHED-014")
+def test_a_request_starts_once_all_that_ends_at_its_instant_has_ended() -> None:
+    # Work that takes no time brings the second event's demand at the instant at which the guess could start.
+    case = scenario([attrs.evolve(load_of(1, []), prefetches=(Key(1, 9),)), load_of(1, [0], layer=1)])
+    assert (reads(case, 1, 0)[0][0], reads(case, 0, 1)[0][0]) == (0, 3)
+    plan = make_plan(case)
+    assert idleness(plan, case.storage, schedule(case)) == []
+    hasty = [attrs.evolve(task, speculative=task.speculative and task.id.part > 0) for task in plan.tasks]
+    early = evaluate(Plan(tuple(hasty), plan.sums), case.storage)
+    assert reads_start(early) == (2, 0)
+    assert violations(case, early) == []
+    assert any("overtakes" in what for what in idleness(plan, case.storage, early))
+
+
+def reads_start(found: Schedule) -> tuple[int, int]:
+    """The first start of the second event's read, and of the first one's guess."""
+    demand, guess = (min(span.start for _, span in found.of(event, "read")) for event in (1, 0))
+    return demand, guess
 
 
 @pytest.mark.rule("XC-SCHED-008", "XC-SCHED-015")

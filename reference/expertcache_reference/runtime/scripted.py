@@ -42,11 +42,14 @@ class Script:
         ]
 
     def initial(self) -> list[Key]:
-        """Records that are there from the outset: hit, or made to leave, before any event misses them."""
+        """Records that are there from the outset: hit, or made to leave, before any event misses or guesses them."""
         found: dict[Key, bool] = {}
-        for load in self.loads:
+        for event, load in enumerate(self.loads):
             for key in (*load.keys, *load.victims):
                 found.setdefault(key, key not in load.missing)
+            for place, key in enumerate(load.prefetches):
+                if (event, place) in self.issued:
+                    found.setdefault(key, False)
         return [key for key, there in found.items() if there]
 
     def next_use(self, key: Key, after: int) -> int | None:
@@ -64,8 +67,12 @@ class Script:
         """The records that leave for the event."""
         for key in self.loads[event].victims:
             until = self.next_use(key, event)
-            if until is None or key in self.loads[until].missing:
+            if until is None or key in self.loads[until].missing or self.guessed(key, event, until):
                 yield key
+
+    def guessed(self, key: Key, after: int, until: int) -> bool:
+        """Whether an event from the one on and before the other begins to read the record on speculation."""
+        return any(after <= by < until and self.loads[by].prefetches[place] == key for by, place in self.issued)
 
     def guesses(self, event: int) -> bool:
         """Whether the event misses a record whose read may have begun on speculation."""

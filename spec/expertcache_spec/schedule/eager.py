@@ -37,14 +37,24 @@ def _idle(plan: Plan, storage: Storage, schedule: Schedule) -> Iterator[str]:
 
 
 def _overtaken(plan: Plan, schedule: Schedule) -> Iterator[str]:
-    """Nothing later in the queue starts while a task waits; demand reads wait for demand only."""
+    """Nothing later in the queue starts while a task waits; demand reads wait for demand only.
+
+    Requests start once all that ends at that instant has ended: of those, only what itself takes no time and thereby
+    brings an earlier one is not late.
+    """
     for late in plan.tasks:
-        start = schedule.spans[late.id].start
-        for early in plan.tasks[: plan.rank[late.id]]:
-            if early.is_read != late.is_read or not _ready(early, schedule) < start < schedule.spans[early.id].start:
-                continue
-            if not _speculates(early, schedule, start - 1) or _speculates(late, schedule, start):
+        start, end, _ = schedule.spans[late.id]
+        settled = start if late.is_read and start < end else start - 1
+        for early in plan.tasks:
+            waits = _ready(early, schedule) <= settled and start < schedule.spans[early.id].start
+            if early.is_read == late.is_read and waits and _goes_first(plan, schedule, early, late, settled):
                 yield f"{late.id} overtakes {early.id} at {start}"
+
+
+def _goes_first(plan: Plan, schedule: Schedule, early: Task, late: Task, now: int) -> bool:
+    """Whether the one comes before the other: demand before speculation, then queue order."""
+    guesses = (_speculates(early, schedule, now), _speculates(late, schedule, schedule.spans[late.id].start))
+    return guesses < guesses[::-1] or (guesses[0] == guesses[1] and plan.rank[early.id] < plan.rank[late.id])
 
 
 def _speculates(task: Task, schedule: Schedule, now: int) -> bool:

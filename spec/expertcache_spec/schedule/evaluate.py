@@ -1,8 +1,9 @@
 """Evaluate: the one schedule of a plan, deterministic and in exact integers. The constructive side of the chapter.
 
 One compute queue; as many I/O workers as the storage says. Whatever can start, starts: the first task in queue order
-on the compute queue; on the workers the first demand read, and a speculative one only where no demand read waits. What
-has started is not interrupted, so that speculation delays demand by no more than the requests in service.
+on the compute queue; on the workers, once all that ends at the instant has ended, the first demand read, and a
+speculative one only where no demand read waits. What has started is not interrupted, so that speculation delays demand
+by no more than the requests in service.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ class _Run:
             self.queue_is_idle = False
             self._start(self.plan.tasks[heappop(self.compute)], COMPUTE)
         for queue in (self.demand, self.speculation):
-            if self.timed and self.timed[0][0] == self.now:
-                return  # what takes no time may still bring demand at this instant
             while self.idle_workers and queue:
+                if self.timed and self.timed[0][0] == self.now:
+                    return  # what takes no time may still bring a request that goes first (XC-SCHED-007)
                 task = self.plan.tasks[heappop(queue)]
                 if task.id not in self.started:  # a promoted read stands in both queues
                     self._start(task, heappop(self.idle_workers))

@@ -30,23 +30,18 @@ def bandwidth_is_shared_evenly(look: Look) -> Iterator[str]:
 
 
 def _bytes(look: Look, task: TaskId) -> int:
-    load = look.scenario.loads[task.event]
-    slots = len(load.keys)
-    key = load.keys[task.place] if task.place < slots else load.prefetches[task.place - slots]
-    return look.scenario.record(key)[task.part].bytes
+    return look.scenario.record(look.key(task))[task.part].bytes
 
 
 def bytes_are_complete_before_compute(look: Look) -> Iterator[str]:
-    """A stage starts when its bytes are complete: its own reads, or the whole read of an earlier event."""
+    """A stage starts when its bytes are complete: its own reads, or the whole read or guess of an earlier event."""
     for event, load in enumerate(look.scenario.loads):
         for slot, key in enumerate(load.keys):
-            bringer = look.bringer(event, key)
             for stage in ("gate_up", "down"):
                 if key in load.missing:
                     ready = latest(look.reads_of(event, slot, stage))
                 else:
-                    there = None if bringer is None else look.scenario.loads[bringer].keys.index(key)
-                    ready = 0 if bringer is None or there is None else latest(look.reads_of(bringer, there))
+                    ready = latest(look.brought(event, key)[1])
                 if look.span(event, stage, slot).start < ready:
                     yield f"event {event} slot {slot}: {stage} starts before its bytes are complete"
 
@@ -57,6 +52,15 @@ def reads_begin_when_their_event_is_known(look: Look) -> Iterator[str]:
         issuer, _ = look.speculative.get(task, (task.event, None))
         if task.kind == "read" and span.start < look.span(issuer, "route").end:
             yield f"{task} begins before anybody knows of it"
+
+
+def nothing_is_read_beside_its_guess(look: Look) -> Iterator[str]:
+    """A guess of a record that nobody adopted is over before a later event's read of it begins."""
+    for task, span in look.schedule.spans.items():
+        if task.kind == "read":
+            issuer, _ = look.speculative.get(task, (task.event, None))
+            if span.start < look.guessed_until(issuer, look.key(task)):
+                yield f"{task} reads what is being read on speculation"
 
 
 def leases_end_at_execution(look: Look) -> Iterator[str]:
@@ -87,5 +91,6 @@ READS: tuple[tuple[str, Callable[[Look], Iterator[str]]], ...] = (
     ("XC-SCHED-004", reads_begin_when_their_event_is_known),
     ("XC-SCHED-005", bytes_are_complete_before_compute),
     ("XC-SCHED-006", leases_end_at_execution),
+    ("XC-SCHED-015", nothing_is_read_beside_its_guess),
 )
 DEMAND: tuple[tuple[str, Callable[[Look], Iterator[str]]], ...] = (("XC-SCHED-014", demand_goes_before_speculation),)

@@ -10,7 +10,6 @@ import attrs
 from expertcache_spec.model import Key
 from expertcache_spec.schedule.plan import Scenario
 from expertcache_spec.schedule.tasks import Kind, Schedule, Span, TaskId
-from expertcache_spec.schedule.work import adoptions
 
 
 def latest(spans: Iterable[Span]) -> int:
@@ -27,15 +26,41 @@ class Look:
 
     @cached_property
     def issued(self) -> dict[tuple[int, int], int | None]:
-        """Speculative reads, by issuing event and place, to the event that adopts them."""
-        return adoptions(self.scenario.loads)
+        """Speculative reads that are called for, by issuing event and place, to the event that adopts them."""
+        found: dict[tuple[int, int], int | None] = {}
+        for event, load in enumerate(self.scenario.loads):
+            for place, key in enumerate(load.prefetches):
+                if self._lacks(event, key, [by for by, at in found if self._key(by, at) == key]):
+                    found[event, place] = self._misser(event, key)
+        return found
+
+    def _key(self, event: int, place: int) -> Key:
+        return self.scenario.loads[event].prefetches[place]
+
+    def _misser(self, event: int, key: Key) -> int | None:
+        """The event that misses the record, if that is the next thing that comes of it; None where it is not."""
+        loads = self.scenario.loads
+        later = (e for e in range(event + 1, len(loads)) if key in loads[e].keys or key in loads[e].victims)
+        found = next(later, None)
+        return found if found is not None and key in loads[found].missing else None
+
+    def _lacks(self, event: int, key: Key, guesses: list[int]) -> bool:
+        """Whether the record is neither there nor on its way when the event is known (XC-SCHED-015)."""
+        loads, past = self.scenario.loads, range(event + 1)
+        if any(key in loads[e].missing and loads[e].stream not in {x.stream for x in loads[e + 1 : event + 1]}
+               for e in past):  # fmt: skip
+            return False  # its reader may not have executed
+        since = max([*guesses, *(e for e in past if key in loads[e].keys)], default=None)
+        if since is None or any(key in loads[e].victims for e in range(since + 1, event + 1)):
+            return True
+        return since not in guesses and self._misser(event, key) is not None  # asked for, and not kept
 
     @cached_property
     def speculative(self) -> dict[TaskId, tuple[int, int | None]]:
         """Every speculative request, to the event that issued it and the one that adopts it."""
         found: dict[TaskId, tuple[int, int | None]] = {}
         for (issuer, place), event in self.issued.items():
-            key = self.scenario.loads[issuer].prefetches[place]
+            key = self._key(issuer, place)
             owner, slot = (
                 (issuer, len(self.scenario.loads[issuer].keys) + place)
                 if event is None
@@ -76,10 +101,28 @@ class Look:
         """The requests of all that the event misses."""
         return [span for slot in self.scenario.loads[event].absent for span in self.reads_of(event, slot, stage)]
 
-    def bringer(self, event: int, key: Key) -> int | None:
-        """The event before this one that read the record last; None where it was there from the outset."""
-        loads = self.scenario.loads
-        return next((each for each in reversed(range(event)) if key in loads[each].missing), None)
+    def brought(self, event: int, key: Key) -> tuple[int, list[Span]]:
+        """The event before this one that read or guessed the record last, and its reads; 0 and none for nobody."""
+        for each in reversed(range(event)):
+            load = self.scenario.loads[each]
+            if key in load.missing:
+                return each, self.reads_of(each, load.keys.index(key))
+            if key in load.prefetches and (each, load.prefetches.index(key)) in self.issued:
+                return each, self.guess(each, load.prefetches.index(key))
+        return 0, []
+
+    def guess(self, event: int, place: int) -> list[Span]:
+        """The requests of a guess that no event adopts."""
+        at, parts = (
+            len(self.scenario.loads[event].keys) + place,
+            range(len(self.scenario.record(self._key(event, place)))),
+        )
+        return [self.schedule.spans[TaskId(event, "read", at, part)] for part in parts]
+
+    def guessed_until(self, event: int, key: Key) -> int:
+        """The end of the guesses of that record that earlier events issued and no event adopts."""
+        former = [pair for pair, adopter in self.issued.items() if adopter is None and pair[0] < event]
+        return latest(span for pair in former if self._key(*pair) == key for span in self.guess(*pair))
 
     def demanded_at(self, task: TaskId) -> int | None:
         """When the request became demand: the end of its event's route; None for one that nothing adopts."""
@@ -89,16 +132,25 @@ class Look:
     def waits_from(self, task: TaskId) -> int:
         """When the request could start at the earliest: its issue, and for demand the end of its victims' leases."""
         if task in self.speculative:
-            return self.span(self.speculative[task][0], "route").end
-        return max(self.span(task.event, "route").end, self.room_at(task.event))
+            issuer, _ = self.speculative[task]
+            return max(self.span(issuer, "route").end, self.guessed_until(issuer, self.key(task)))
+        load = self.scenario.loads[task.event]
+        asked = [
+            key for key in load.missing if TaskId(task.event, "read", load.keys.index(key)) not in self.speculative
+        ]
+        former = [self.guessed_until(task.event, key) for key in asked]
+        return max(self.span(task.event, "route").end, self.room_at(task.event), *former)
+
+    def key(self, task: TaskId) -> Key:
+        """The record that a request reads."""
+        load = self.scenario.loads[task.event]
+        return (*load.keys, *load.prefetches)[task.place]
 
     def room_at(self, event: int) -> int:
         """When the room of the event's victims is free: their readers have executed, and their own reads have ended."""
         loads, found = self.scenario.loads, [0]
         for key in loads[event].victims:
-            bringer = self.bringer(event, key)
-            if bringer is not None:
-                found.append(latest(self.reads_of(bringer, loads[bringer].keys.index(key))))
-            since = range(bringer or 0, event)
-            found += [self.span(each, "combine").end for each in since if key in loads[each].keys]
+            bringer, reads = self.brought(event, key)
+            found.append(latest(reads))
+            found += [self.span(each, "combine").end for each in range(bringer, event) if key in loads[each].keys]
         return max(found)

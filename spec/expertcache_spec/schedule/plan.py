@@ -54,9 +54,11 @@ class Scenario:
 
 @attrs.define
 class _History:
-    """Who brought a record last, and which events have leased it since."""
+    """Who brought a record last, by demand or on speculation, and which events have leased it since."""
 
     brought: dict[Key, list[TaskId]] = attrs.field(factory=dict)
+    guessed: dict[Key, list[TaskId]] = attrs.field(factory=dict)
+    """The reads of the latest guess that no event adopts: no other read of its record begins beside them."""
     leased: dict[Key, list[int]] = attrs.field(factory=dict)
     latest: dict[int, int] = attrs.field(factory=dict)
 
@@ -67,6 +69,12 @@ class _History:
             found.update(TaskId(event, "combine") for event in self.leased.pop(key, ()))
             found.update(self.brought.pop(key, ()))
         return found
+
+    def guess(self, key: Key, reads: list[TaskId], adopted: bool) -> None:
+        """Book a speculative read."""
+        self.brought[key], self.leased[key] = reads, []
+        if not adopted:
+            self.guessed[key] = reads
 
     def lease(self, scenario: Scenario, event: int) -> None:
         """Book the event's reads and leases."""
@@ -86,10 +94,11 @@ def make_plan(scenario: Scenario) -> Plan:
              for key in (scenario.loads[by].prefetches[place],)}  # fmt: skip
     tasks: list[Task] = []
     for event, load in enumerate(scenario.loads):
-        room = history.room(load)
+        slots = [slot for slot in load.absent if (event, load.keys[slot]) not in early]
+        room = history.room(load).union(*(history.guessed.get(load.keys[slot], ()) for slot in slots))
         tasks.append(_route(scenario, event, history))
-        tasks += _reads(scenario, event, room, [s for s in load.absent if (event, load.keys[s]) not in early])
-        tasks += _speculation(scenario, event, issued)
+        tasks += _reads(scenario, event, room, slots)
+        tasks += _speculation(scenario, event, issued, history)
         history.lease(scenario, event)
         tasks += _compute(scenario, event, history)
     return Plan(tuple(tasks), tuple(tuple(range(len(load.keys))) for load in scenario.loads))
@@ -119,7 +128,9 @@ def _reads(scenario: Scenario, event: int, room: set[TaskId], slots: list[int]) 
     return (_read(scenario, task, request, after) for task, request in pairs)
 
 
-def _speculation(scenario: Scenario, event: int, issued: dict[tuple[int, int], int | None]) -> Iterator[Task]:
+def _speculation(
+    scenario: Scenario, event: int, issued: dict[tuple[int, int], int | None], history: _History
+) -> Iterator[Task]:
     """The speculative reads that the event issues; an adopted one bears the name of the read that it becomes."""
     load = scenario.loads[event]
     for place, key in enumerate(load.prefetches):
@@ -131,9 +142,11 @@ def _speculation(scenario: Scenario, event: int, issued: dict[tuple[int, int], i
         else:
             wanted = TaskId(target, "route")
             name = TaskId(target, "read", scenario.loads[target].keys.index(key))
-        for number, request in enumerate(scenario.record(key)):
-            task = name._replace(part=number)
-            yield _read(scenario, task, request, [TaskId(event, "route")], speculative=True, wanted=wanted)
+        reads = [name._replace(part=number) for number in range(len(scenario.record(key)))]
+        after = [TaskId(event, "route"), *history.guessed.get(key, ())]
+        for task, request in zip(reads, scenario.record(key), strict=True):
+            yield _read(scenario, task, request, after, speculative=True, wanted=wanted)
+        history.guess(key, reads, target is not None)
 
 
 def _compute(scenario: Scenario, event: int, history: _History) -> Iterator[Task]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from expertcache_spec.model import Key
+from expertcache_spec.prefetch import predictor
 from expertcache_spec.replay import Replay
 from expertcache_spec.schedule.costs import InvalidSchedule, check_counts
 from expertcache_spec.trace import Event
@@ -79,7 +80,21 @@ def load_of(slots: int, absent: Sequence[int], *, layer: int = 0, stream: int = 
 
 
 def loads(run: Replay) -> Iterator[tuple[Event, Load]]:
-    """Each event of a replay with its load, as the replay takes its steps."""
+    """Each event of a replay with its load, as the replay takes its steps.
+
+    Raises `InvalidSchedule` for a replay that prefetches: which reads went ahead, and which of them were given up, is
+    decided by its own count of time, and a load has no place for it.
+    """
+    if run.prefetch is not None and predictor(run.prefetch.predictor).name != "none":
+        raise InvalidSchedule(
+            f"a replay with predictor {predictor(run.prefetch.predictor).name}",
+            where="loads",
+            cure="replay without prefetch, and state guesses as `Load.prefetches`",
+        )
+    return _taken(run)
+
+
+def _taken(run: Replay) -> Iterator[tuple[Event, Load]]:
     decoded: dict[int, int] = {}
     steps = iter(run)
     for event in run.events:
@@ -102,16 +117,30 @@ def loads(run: Replay) -> Iterator[tuple[Event, Load]]:
 def adoptions(all_loads: Sequence[Load]) -> dict[tuple[int, int], int | None]:
     """What becomes of each speculative read, by issuing event and place: the event that misses its record, or None.
 
-    A record that is being read on speculation already, and that nothing has missed since, is not read again
-    (XC-SCHED-015): such a prefetch is left out.
+    None too where an event hits the record or it leaves. A prefetch of a record that is there or on its way, for demand
+    or on speculation, is left out, as a replay never issues it (XC-SCHED-015). A record is there once an event has
+    asked for it, until it leaves, unless the next event to ask misses it: then it was not kept. It may be on its way
+    while the event that misses it is the latest of its stream.
     """
-    outstanding: dict[Key, tuple[int, int]] = {}
+    guessed: dict[Key, tuple[int, int]] = {}
+    asked, reading = set[Key](), dict[int, frozenset[Key]]()
     found: dict[tuple[int, int], int | None] = {}
     for index, load in enumerate(all_loads):
-        for key in load.missing & outstanding.keys():
-            found[outstanding.pop(key)] = index
+        reading[load.stream] = load.missing
+        for key in (*load.victims, *load.keys):
+            guess = guessed.pop(key, None)
+            if guess is not None and key in load.missing:
+                found[guess] = index
+        asked = (asked - {*load.victims}) | {*load.keys}
         for place, key in enumerate(load.prefetches):
-            if key not in outstanding:
-                outstanding[key] = (index, place)
+            on_its_way = key in guessed or any(key in keys for keys in reading.values())
+            if not on_its_way and not (key in asked and _stays(all_loads[index + 1 :], key)):
+                asked.discard(key)
+                guessed[key] = (index, place)
                 found[index, place] = None
     return found
+
+
+def _stays(later: Sequence[Load], key: Key) -> bool:
+    """Whether a record that was read is there still: what comes of it next is no miss."""
+    return key not in next((load.missing for load in later if key in load.keys or key in load.victims), ())
