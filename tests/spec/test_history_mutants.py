@@ -69,6 +69,8 @@ def renumbered(old: int, new: int) -> Spoil:
 
 bypassing = partial(log, slots=1, overflow="bypass", ahead=0)
 """The log of events of which one record is kept and one is read for the event alone."""
+letting_go = partial(log, slots=1, room="retain", ahead=0)
+"""The log of events that keep one of the two records that each has loaded."""
 unneeded = partial(staged, "reading", "ready", "discarded", taken="")
 """The log of a prefetch outside the cache that lies ready and is not taken."""
 
@@ -104,10 +106,23 @@ MUTATIONS = [
     Mutation("read that nobody asked for", "XC-HIST-006", change("read_start", read=3, to={"key": [0, 5]})),
     Mutation("read ends that is not under way", "XC-HIST-006", twice("read_end", 3)),
     Mutation("read number used again", "XC-HIST-006", change("read_start", read=5, to={"read": 4})),
+    Mutation("read number of a read that is over used again", "XC-HIST-006",
+             both(change("read_start", read=6, to={"read": 5}), change("read_end", read=6, to={"read": 5}))),
+    Mutation("read that ends after its record has failed", "XC-HIST-006",
+             insert({"op": "read_end", "read": 4, "offset": 0, "length": 49152}, "fail", after=True), managed),
+    Mutation("read for one event alone that ends after it has failed", "XC-HIST-006",
+             insert({"op": "fail", "key": [0, 1], "ticket": 1}, "read_end", read=3), bypassing),
+    Mutation("read outside the cache that ends after it has failed", "XC-HIST-006",
+             both(drop("prefetch", state="discarded"), change("prefetch", state="ready", to={"state": "failed"}),
+                  moving("prefetch", state="failed", to=("read_end", {"read": 0}))), unneeded),
+    Mutation("read into the cache that names no slot", "XC-HIST-007",
+             lambda found: found[place(found, "read_start")].pop("slot")),
     Mutation("short read accepted", "XC-FANOUT-005", change("read_end", read=5, to={"length": 32767})),
     Mutation("read that delivers from elsewhere", "XC-FANOUT-005", change("read_end", read=5, to={"offset": 65535})),
     Mutation("chunk dropped", "XC-RES-015", DROPPED_CHUNK),
     Mutation("publish with a read under way", "XC-RES-015", before("publish", 0, "read_end", 2)),
+    Mutation("publish with a read under way, of a size that is not known", "XC-RES-015",
+             both(header(geometry={"layers": 2, "experts": 6, "top_k": 2}), before("publish", 0, "read_end", 2))),
     Mutation("publish of what was not read", "XC-RES-015", insert({"op": "publish", "key": [0, 3]}, "combine")),
     Mutation("published twice", "XC-RES-015", twice("publish", 2)),
     Mutation("failure of what was not read", "XC-RES-016", insert({"op": "fail", "key": [0, 3]}, "combine")),
@@ -115,6 +130,9 @@ MUTATIONS = [
     Mutation("hit on what is absent", "XC-RES-003",
              lambda found: found[place(found, "miss", key=[0, 2])].update(op="hit") or
              found[place(found, "hit", key=[0, 2])].pop("how")),
+    Mutation("hit on what is still being read", "XC-RES-015",
+             lambda found: found[place(found, "miss", how="join")].update(op="hit") or
+             found[place(found, "hit", key=[1, 2])].pop("how"), managed),
     Mutation("miss on what is resident", "XC-RES-003", change("hit", to={"op": "miss", "how": "read"})),
     Mutation("hit by being loaded in the same event", "XC-RES-003",
              lambda found: found[place(found, "miss", 1)].update(op="hit") or found[place(found, "hit")].pop("how")),
@@ -151,6 +169,9 @@ MUTATIONS = [
              insert({"op": "hit", "key": [0, 0], "ticket": 3}, "compute_end", 2)),
     Mutation("ticket used again", "XC-HIST-003", change("select", 2, to={"ticket": 2})),
     Mutation("ticket of an event that is over used again", "XC-HIST-003", renumbered(3, 2), partial(log, ahead=0)),
+    Mutation("eviction for an event that never was", "XC-HIST-003", change("evict", to={"ticket": 99}),
+             partial(log, room="trim")),
+    Mutation("own load let go for another event", "XC-HIST-003", change("refuse", to={"ticket": 2}), letting_go),
     Mutation("event that does not fit", "XC-RES-012", header(budget={"slots": 1})),
     Mutation("capacity zero that keeps", "XC-RES-014", header(budget={"slots": 0})),
     Mutation("room that others hold", "XC-RES-024", header(budget={"slots": 3})),
@@ -164,12 +185,20 @@ MUTATIONS = [
              both(moving("release", to=("read_start", {"read": 12})),
                   insert({"op": "refuse", "key": [0, 0], "ticket": 1}, "release", after=True)),
              partial(log, room="retain")),
+    Mutation("event's own load kept beyond the budget", "XC-RES-026", drop("refuse"), letting_go),
+    Mutation("event's own load evicted and let go", "XC-RES-026",
+             insert({"op": "evict", "key": [0, 0], "ticket": 1}, "release", after=True), letting_go),
     Mutation("wave that is not resumed", "XC-HIST-011",
              lambda found: found.__delitem__(slice(place(found, "resume", 5), -1)),
              partial(log, slots=1, overflow="waves", ahead=0)),
     Mutation("wave that is too large", "XC-RES-013", change("miss", how="defer", to={"how": "refuse"}),
              partial(log, slots=1, overflow="waves", ahead=0)),
     Mutation("wave resumed twice", "XC-RES-013", change("resume", 1, to={"after": 1}),
+             partial(log, slots=1, overflow="waves", ahead=0)),
+    Mutation("wave resumed before the one before it has ended", "XC-RES-013",
+             insert({"op": "resume", "ticket": 2, "after": 1}, "release"),
+             partial(log, slots=1, overflow="waves", ahead=0)),
+    Mutation("wave of an event that was given up", "XC-RES-013", change("release", to={"op": "abandon"}),
              partial(log, slots=1, overflow="waves", ahead=0)),
     # ------------------------------------------------------------------ lease, order, clock
     Mutation("lease ended before its work", "XC-RES-017", before("release", 0, "compute_end", 1)),
@@ -213,6 +242,16 @@ MUTATIONS = [
     Mutation("prefetch adopted though nobody asks", "XC-HIST-010",
              lambda found: moved(found, place(found, "prefetch", state="adopted", key=[0, 4]),
                                  place(found, "reset", scope="history")), managed),
+    Mutation("prefetch fails that lies ready", "XC-HIST-010",
+             change("prefetch", state="adopted", key=[0, 4], to={"state": "failed"}), managed),
+    Mutation("prefetch fails whose record is still being read", "XC-HIST-010",
+             both(change("prefetch", state="late", to={"state": "failed"}),
+                  drop("prefetch", state="adopted", key=[1, 2])), managed),
+    Mutation("prefetch discarded that lies ready", "XC-HIST-010",
+             change("prefetch", state="adopted", key=[0, 4], to={"state": "discarded"}), managed),
+    Mutation("prefetch discarded that an event waits for", "XC-HIST-010",
+             both(change("prefetch", state="adopted", key=[1, 2], to={"state": "discarded"}),
+                  moving("prefetch", state="discarded", to=("publish", {"key": [1, 2]}))), managed),
     Mutation("prefetch that an event found ready, not adopted", "XC-HIST-011",
              both(drop("prefetch", state="adopted", key=[0, 4]), drop("reset", scope="contents")), managed),
     Mutation("prefetch outside the cache ready for an event that reads by itself", "XC-HIST-011",
@@ -256,6 +295,14 @@ MUTATIONS = [
     Mutation("guess outside the cache evicts", "XC-PREFETCH-007", header(prefetch="staging"), displacing),
     Mutation("guess displaced and not discarded", "XC-HIST-011", drop("prefetch", state="discarded"), displacing),
     Mutation("retry that is another event", "XC-TRACE-002", change("select", 1, to={"experts": [[0, 2]]}), managed),
+    Mutation("retry of what has not failed", "XC-TRACE-002",
+             change("select", 2, to={"layer": 0, "experts": [[0, 1]]}), managed),
+    Mutation("seed that is never read", "XC-HIST-011",
+             insert({"op": "seed", "key": [0, 3], "priority": 0, "how": "read"}, "end"), managed),
+    Mutation("slot refilled after a rebind that changes nothing", "XC-HIST-007",
+             both(insert({"op": "rebind", "fingerprint": ""}, "select", 3),
+                  *(change("read_start", read=read, to={"slot": 4}) for read in (18, 19, 20)),
+                  lambda found: found.__delitem__(slice(place(found, "select", 5), -1))), partial(log, ahead=0)),
     Mutation("contents reset under a lease", "XC-RES-022",
              insert({"op": "reset", "scope": "contents"}, "release", 1), managed),
     Mutation("another model under a lease", "XC-RES-023",
@@ -300,6 +347,16 @@ def test_a_read_that_delivers_something_else_is_told_with_both_runs() -> None:
     found = log()
     found[place(found, "read_end", read=5)]["offset"] += 1
     assert verdict(found).what == "32768 bytes from 65537 were delivered, 32768 from 65536 were asked for"
+
+
+@pytest.mark.rule("XC-RES-005", "XC-RES-019")
+def test_the_witness_names_no_pin_that_has_ended() -> None:
+    found = managed()
+    where = place(found, "hit", key=[0, 0], ticket=4)
+    found.insert(where + 1, {"op": "evict", "key": [0, 0], "clock": 0, "thread": 0})
+    told = verdict(counted(found))
+    assert told.rule == "XC-RES-005"
+    assert "pin" not in [found[line - 1]["op"] for line in told.witness]
 
 
 @pytest.mark.rule("XC-HIST-005", "XC-HIST-007", "XC-HIST-008")
