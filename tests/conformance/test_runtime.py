@@ -50,14 +50,15 @@ broken = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWar
 
 
 def caught(name: str) -> None:
-    """Exactly its rules are found, by one test of the suite."""
+    """Exactly its rules are found, by one test of the suite; a crash is what the simulated machine finds in memory."""
     fault = FAULTS[name]
     assert sum(fault.case in case.name for case in cases()) == 1
     with ExitStack() as stack:
         for each in fault.patches:
             stack.enter_context(each)
         found = run(fault.case)
-    assert not found.crashed, "the fault itself breaks down"
+    broken_down = [said for said in found.crashed.values() if "simulated run: memory" not in said]
+    assert not broken_down, "the fault itself breaks down"
     assert set(found.broken) == fault.rules, [each.text() for each in found.broken.values()]
 
 
