@@ -111,7 +111,8 @@ def steps(log: RecordedLog) -> Iterator[Step]:
             continue
         if step is not None:
             yield step
-        operation = _operation(record, labels)
+        outside = record["op"] == "prefetch" and log.header.prefetch == "staging"  # the cache knows nothing of it
+        operation = None if outside else _operation(record, labels)
         step = None if operation is None else Step(line, operation)
     if step is not None:
         yield step
