@@ -32,7 +32,7 @@ BOUNDS = [
 ]
 
 
-@pytest.mark.rule("XC-EVICT-050", "XC-EVICT-051", "XC-RES-026")
+@pytest.mark.rule("XC-EVICT-050", "XC-EVICT-051", "XC-EVICT-053", "XC-RES-026")
 @pytest.mark.parametrize(("bounds", "cases"), BOUNDS)
 def test_belady_reads_what_exhaustive_search_reads_on_every_case_within(bounds: str, cases: int) -> None:
     text = python("-m", "tests.spec.optimum", *bounds.split(), EXPERTCACHE_CONTRACTS="off", timeout=3600)
@@ -49,7 +49,7 @@ def small_case(seed: int) -> tuple[Trace, int]:
     return trace, random.randint(widest, widest + 2)
 
 
-@pytest.mark.rule("XC-EVICT-050", "XC-EVICT-051")
+@pytest.mark.rule("XC-EVICT-050", "XC-EVICT-051", "XC-EVICT-053")
 def test_belady_reads_what_exhaustive_search_reads_over_several_layers_and_streams() -> None:
     for seed in range(40):
         trace, capacity = small_case(seed)
@@ -63,7 +63,7 @@ def reads(trace: Trace, policy: str, slots: int, settings: Settings) -> int:
     return replay(trace, policy, Budget(slots=slots), settings).total.reads
 
 
-@pytest.mark.rule("XC-EVICT-050", "XC-EVICT-051")
+@pytest.mark.rule("XC-EVICT-054")
 def test_bypass_reads_no_more_than_refusable_than_forced_than_any_forced_policy() -> None:
     strict = [0, 0, 0]
     for seed in range(20):
@@ -87,13 +87,13 @@ def test_bypass_reads_no_more_than_refusable_than_forced_than_any_forced_policy(
     assert all(n > 1 for n in strict), "each inequality is strict somewhere"
 
 
-@pytest.mark.rule("XC-EVICT-051")
+@pytest.mark.rule("XC-EVICT-051", "XC-EVICT-054")
 def test_refusing_key_by_key_may_read_more_than_choosing_among_the_whole_event() -> None:
     trace = decode_trace([[0], [0], [1, 2], [0, 2]])
     assert [reads(trace, "belady", 2, s) for s in (BYPASS, REFUSABLE, FORCED)] == [3, 4, 4]
 
 
-@pytest.mark.rule("XC-EVICT-050")
+@pytest.mark.rule("XC-EVICT-050", "XC-EVICT-053")
 @pytest.mark.parametrize(
     ("ids", "sizes", "budget", "settings", "belady", "best"),
     [

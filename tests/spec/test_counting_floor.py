@@ -228,7 +228,7 @@ def test_asking_again_changes_nothing_and_neither_do_the_names_of_experts(form: 
     assert places != {2}
 
 
-@pytest.mark.rule("XC-EVICT-087")
+@pytest.mark.rule("XC-EVICT-006", "XC-EVICT-087")
 def test_on_uniform_requests_random_hits_capacity_over_experts() -> None:
     random = Random(11)
     trace = decode_trace([[random.randrange(20)] for _ in range(6000)], experts=20)

@@ -145,6 +145,7 @@ def test_renaming_the_experts_renames_the_steps(policy: str) -> None:
         assert [Step(*map(rename, step)) for step in original] == renamed
 
 
+@pytest.mark.rule("XC-EVICT-006")
 @pytest.mark.parametrize("policy", nightly_but(CORE, ONLINE))
 @pytest.mark.parametrize(("experts", "capacity", "top_k"), [(256, 128, 8), (64, 16, 4), (60, 45, 1)])
 def test_uniform_routing_hits_the_share_of_the_experts_that_is_held(

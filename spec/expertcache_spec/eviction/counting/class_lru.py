@@ -9,7 +9,7 @@ hit or an insert of any kind sets the class, floor(log2(count)) between 0 and `c
 as of the latest touch, and does not fall while the count decays. A reset of history zeroes counts and classes; times
 stay.
 Laws: with one class it is `lru`, and so it is while no count reaches two. A key of class n leaves before the oldest of
-class 0 only when it is more than 2**n times as old.
+class 0 only when it is more than 2**n times as old. Under touch `router` a stack policy.
 Engines that differ: the engine keeps its counts in floating point; here they are fixed-point, so that every machine
 agrees. Its order among equal scores, and the class of what was never asked for, are not stated: lower class, and 0.
 """

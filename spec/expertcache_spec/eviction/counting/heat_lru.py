@@ -6,7 +6,8 @@ Order: (protected, stamp of the latest touch), rising: the least recent cold key
 Transitions: an insert of any kind sets the hits to zero, whatever they were before; a hit adds one; both make the key
 the most recent. Hits never decay: a resident once hot stays hot until it leaves. A reset of history zeroes the hits.
 Laws: with `hot` 0 it is `lru`, unless 0 is to be read literally (`zero=literal`): then what was never hit goes first.
-With a threshold that nobody reaches it is `lru` as well. Where LRU must hit exactly 0 (XC-EVICT-004) this does too.
+With a threshold that nobody reaches it is `lru` as well. Where LRU must hit exactly 0 (XC-EVICT-004) this does too. No
+stack policy: hits count from an insert.
 Engines that differ: one engine, two readings of its threshold: whether a resident with exactly `hot` hits is still
 cold (`cold=at-most`, in its code) or not (`below`), and what 0 means. It also admits after two sightings and loads in
 the background: that is admission.

@@ -10,7 +10,8 @@ Transitions: every request adds one and sets the time, hit, miss, bypass or refu
 prefetch brought scores zero and goes first. The scores are taken when a victim is chosen: keys overtake each other
 while nobody touches them. A reset of history zeroes the counts; the clock runs on.
 Laws: among keys asked for equally often it is LRU, among keys last asked for by one event it is LFU. Scores are exact:
-no two different ones tie. A key asked for once goes before one asked for n times and less than n times as old.
+no two different ones tie. A key asked for once goes before one asked for n times and less than n times as old. Under
+touch `router` a stack policy.
 Engines that differ: the paper counts time in events or in single accesses (`clock=lookups`), and settles ties by block
 id or by a seeded priority; llama.cpp #21609, vLLM #37190 and apus use the name for their own mixtures.
 """

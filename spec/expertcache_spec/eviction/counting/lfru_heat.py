@@ -10,7 +10,8 @@ Transitions: every request adds one heat, hit, miss, bypass or refusal alike. Wh
 reached a multiple of `every`, all heats are halved first, rounded down. A hit, an insert, a seed and a prefetch make
 the key new; the last two add no heat. A reset of history zeroes the heats; the clock and the ages run on.
 Laws: with a limit that no age reaches and a clock of `events` or `lookups` it is `lfu-aged` wherever events ask for
-one key each, and differs from it only among keys of one event. With the limit 0 recency does not matter at all.
+one key each, and differs from it only among keys of one event. With the limit 0 recency does not matter at all. No
+stack policy: which insert was earlier depends on the capacity.
 Engines that differ: colibri keeps a pinned store beside it and moves an expert into it only when hot > cold + cold/4 +
 4: that is admission, not order. It breaks ties by its slots, which are no part of this model. The period of its
 halving is not stated; 16 passes is our choice.

@@ -9,7 +9,7 @@ each multiple. A seed or a prefetch counts nothing and is the most recent. A res
 clock runs on.
 Laws: without aging (`every` 0, or more than the trace is long) it is `lfu`. Halving never turns two counts round; with
 whole counts it makes ties, and so moves the choice towards `lru`. Halved at every event, whole counts are none or one,
-and without prefetches the policy is `lru` exactly.
+and without prefetches the policy is `lru` exactly. Under touch `router` a stack policy.
 Engines that differ: q36 halves every 16 tokens and breaks ties by recency; slipstream and Mference every 32 plans
 (calls of one layer: `clock=events`); astronomical every 512 tokens or so, and weighs counts by what a reload costs.
 """

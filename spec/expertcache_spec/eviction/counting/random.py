@@ -10,7 +10,7 @@ Transitions: an insert appends, an eviction removes, an event counts one when it
 a victim changes nothing.
 Laws: the same seed gives the same victims, whatever the experts are called and however a cache walks through its
 tables; another seed gives others. Every evictable key is drawn alike, but for n parts in 2**64. On uniform requests
-every policy hits alike, this one included: capacity over experts.
+every policy hits alike, this one included: capacity over experts. No stack policy.
 Engines that differ: simulators draw from an unseeded generator, so that no two of their runs agree.
 """
 

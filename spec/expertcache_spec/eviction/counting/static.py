@@ -11,6 +11,7 @@ prefetches only move the recency. Neither an eviction nor a reset of history cha
 rebind leaves `keys` and forgets the lists.
 Laws: no member leaves while anything else could, so none ever leaves where the set and one event fit together. With an
 empty set it is `lru`, and with a set of everything too. Under `refusable` what is kept is displaced by members only.
+Under touch `router` a stack policy.
 Engines that differ: arXiv 2608.07911 serves every miss uncached (`refusable`, seeded); kimi-k3-in-c and imp pin a part
 and run LRU beside it (`always`); colibri's and ds4's lists decay and are no static sets.
 """

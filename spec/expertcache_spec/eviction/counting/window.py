@@ -10,7 +10,8 @@ pass; requests of absent keys count. The window ends with the latest token begun
 prefetch is the most recent and no use. A reset of history empties the window; recency stays.
 Laws: where the window fits, nothing that it used is evicted. A window over the whole trace is `lfu` under `passes`. A
 window of one pass is `lru` for one stream; with `inside=recency` every window is: LRU is what windowing gives on
-experts. Streams that interleave break that: a late layer of an early pass is recent, and outside the window.
+experts. Streams that interleave break that: a late layer of an early pass is recent, and outside the window. Under
+touch `router` a stack policy.
 Engines that differ: the paper drops what leaves the window at once, and has no order inside; DALI protects entries
 with at least a tenth of the window's hits, over a window of 256.
 """

@@ -5,7 +5,8 @@ State: the layer that runs; the stamp of each resident's latest touch.
 Order: distance of the key's layer from the running one, falling; then the stamp of the latest touch, rising.
 Transitions: every event moves the running layer; hits and inserts stamp. A pass boundary changes nothing.
 Laws: under scope `layer` all distances are 0 and it is `lru`. With distance `ahead` it keeps what is next to run and
-gives up what has just run, so it has no cliff; recency within a layer never outweighs the layer.
+gives up what has just run, so it has no cliff; recency within a layer never outweighs the layer. Under touch `router` a
+stack policy.
 Engines that differ: the paper says neither whether the distance is linear or goes round (`distance`), nor how ties
 are broken, nor what a prefetch does; here it stamps as an insert does. rustane's plan evicts from the lowest layer:
 `least-stale` with order `layer` and no generations.

@@ -12,7 +12,9 @@ current queue; that of a current key leaves it where it is unless `requeue`. A p
 queue if `prefetch_marks_current`, else to the stale one; without `prefetch_stamps` it goes to the front of it. With
 `prefetch_renews` a prefetch of a record that is there and stale makes it current, as SpecMD has it.
 Laws: with order `fifo` and no prefetch it is `lru`, victim for victim, wherever a key is asked for by at most one event
-of a pass; with `requeue`, everywhere. Position orders lose to recency without prefetch and win with it.
+of a pass; with `requeue`, everywhere. Position orders lose to recency without prefetch and win with it. No stack
+policy: where streams ask for a key twice in a pass, its place is that of the first request that found it absent or
+stale, which depends on the capacity.
 Engines that differ: all: see the readings. None of them renews. A key of the running event is never a victim;
 tinyserve protects none.
 """

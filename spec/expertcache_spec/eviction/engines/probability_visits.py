@@ -9,7 +9,7 @@ Transitions: every event visits its keys and tells the maps, before its victims 
 visits under `visits=kept`, and drops them under `resident`, where a load starts at one and a prefetch at none.
 Laws: what the map does not expect has probability 0 and goes first, in order of the ties; so before anything is known
 it is `lru`. With `truncate` nearly everything is such a tie: a product is below 1 until visits outweigh the
-probability.
+probability. Under touch `router` a stack policy, where visits are kept.
 Engines that differ: FineMoE keeps 1000 maps, matches the first layers by an embedding that no trace records and the
 others by the cosine of their paths, and predicts six layers ahead; here a pass is matched as it goes, by the sum of
 products, and its keys are expected at any time. Its product is an integer, which truncates: most keys tie at 0, and

@@ -9,8 +9,8 @@ sixteenth decoded token first halves all hotness, rounding down. A prompt adds t
 no clock. A seed adds its priority, at least one, whether the key is resident or not. A new conversation zeroes hotness
 and leaves residents and recency alone. An eviction changes no hotness; a prefetch stamps recency and adds none.
 Laws: a key of hotness h that nothing asks for has none after 16 x (floor(log2 h) + 1) tokens: 96 for a priority of 32,
-208 for 4096. So seeds are no pins. No stack policy under touch `hits_first`, the touch order of ds4. Where nothing is
-ever halved, seeded or reset it is `lfu` that counts the repeats inside an event.
+208 for 4096. So seeds are no pins. Under touch `router` a stack policy, under `hits_first`, the touch order of ds4,
+none. Where nothing is ever halved, seeded or reset it is `lfu` that counts the repeats inside an event.
 Engines that differ: ds4 counts a token at a fixed layer in its version of August 2026 (0 for DeepSeek, 3 for GLM; a
 slice that starts elsewhere never ages) and at the lowest layer seen in that of September. Its early load chooses the
 victims of a decoded layer before that layer is counted: `early_load`, which can matter only where a halving is due.
