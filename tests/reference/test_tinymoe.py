@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import lzma
+import runpy
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,7 +37,9 @@ from expertcache_spec.model import Budget
 from expertcache_spec.residency import Settings
 
 PROMPT = b"Addio, monti sorgenti"
-CORPORA = Path(__file__).parents[2] / "training" / "corpora"
+DOMAINS = ("italian", "python", "english")
+TRAINING = Path(__file__).parents[2] / "training"
+PAGE = TRAINING.parent / "docs" / "tinymoe.md"
 
 
 @pytest.fixture(scope="module")
@@ -106,16 +108,35 @@ def path_bytes() -> bytes:
         return path.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("domain", "file"), [("italian", "promessi_sposi.txt.xz"), ("english", "kjv_narrative.txt.xz")]
-)
-def test_it_has_learned_what_the_recipe_says(domain: str, file: str, model: Loaded) -> None:
-    text = lzma.decompress((CORPORA / file).read_bytes())
-    assert hashlib.sha256(text).hexdigest() == recipe()["corpora"][domain]["sha256"]
-    stripe = text[4 * 32768 : 5 * 32768]  # held out for validation
-    serve = model.resident().serve
-    bits = [bits_of(Session(model.network, serve), stripe[start : start + TINY.window + 1]) for start in (0, 18000)]
-    assert abs(float(np.mean(bits)) - recipe()["validation_bits_per_byte"][domain]) < 0.4  # 258 bytes of 60 thousand
+def text_of(domain: str) -> bytes:
+    """The validation text of the domain; skips where this interpreter has another library."""
+    corpus = next(found for found in runpy.run_path(str(TRAINING / "corpora.py"))["corpora"]() if found.name == domain)
+    told = recipe()["corpora"][domain]
+    if domain == "python" and corpus.about["sha256"] != told["sha256"]:
+        pytest.skip("the text is the standard library of Python 3.11.7")
+    assert corpus.about["sha256"] == told["sha256"]
+    return bytes(corpus.validation)
+
+
+@pytest.mark.parametrize(("domain", "first"), zip(DOMAINS, (2.214, 0.966, 1.594), strict=True))
+def test_it_has_learned_its_domain_to_the_digit(domain: str, first: float, model: Loaded) -> None:
+    """The first window of the validation text; all 32, which the page is about, are the nightly test's."""
+    text, serve = text_of(domain), model.resident().serve
+    assert abs(bits_of(Session(model.network, serve), text[: TINY.window + 1]) - first) < 1e-3
+
+
+def test_the_page_has_the_bits_of_the_recipe() -> None:
+    row = " | ".join(f"{recipe()['validation_bits_per_byte'][domain]:.2f}" for domain in DOMAINS)
+    assert f"| {' | '.join(DOMAINS)} |\n|---:|---:|---:|\n| {row} |\n" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_the_recipe_has_the_bits_of_the_weights(domain: str, model: Loaded) -> None:
+    text, serve = text_of(domain), model.resident().serve
+    starts = np.linspace(0, len(text) - TINY.window - 2, 32).astype(int)
+    bits = [bits_of(Session(model.network, serve), text[start : start + TINY.window + 1]) for start in starts]
+    assert abs(float(np.mean(bits)) - recipe()["validation_bits_per_byte"][domain]) < 2e-4
 
 
 def bits_of(session: Session, text: bytes) -> float:
@@ -177,13 +198,14 @@ def test_nonsense_is_refused(model: Loaded) -> None:
 
 
 def test_mlx_gives_numpys_logits_to_a_tolerance(model: Loaded) -> None:
-    pytest.importorskip("mlx.core", reason="mlx is not installed: pip install 'expertcache[mlx]'")
+    mlx = pytest.importorskip("mlx.core", reason="mlx is not installed: pip install 'expertcache[mlx]'")
     with tinymoe.loaded("mlx") as other:
         logits = [Session(one.network, model.resident().serve).feed(PROMPT, "prefill") for one in (model, other)]
         with Runtime(other.store, Budget(slots=60), workers=2) as runtime:
             streamed_ = decoded(other, runtime.serve, 3)
         assert same(decoded(other, other.resident().serve, 3), streamed_)
-    assert np.abs(logits[0] - logits[1]).max() < 1e-4
+    on_cpu = mlx.default_device() == mlx.Device(mlx.cpu)
+    assert np.abs(logits[0] - logits[1]).max() < (2e-5 if on_cpu else 1e-4)
 
 
 # ---------------------------------------------------------------------------------------------- streaming

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import re
+import runpy
 from importlib.resources import files
 from pathlib import Path
 
@@ -21,7 +23,8 @@ from expertcache_spec.trace import Event, Trace
 from .running import run_json
 
 DOMAINS = ("italian", "python", "english")
-CORPORA = Path(__file__).parents[2] / "training" / "corpora"
+TRAINING = Path(__file__).parents[2] / "training"
+CORPORA = TRAINING / "corpora"
 PROMPT, CHUNK, DECODE = 256, 64, 768
 
 
@@ -103,3 +106,30 @@ def test_the_model_routes_its_text_again_as_recorded() -> None:
     ]
     assert len(rows) == TINY.layers * CHUNK
     assert sum(one == other for one, other in rows) / len(rows) > 0.98  # another machine's products round otherwise
+
+
+@pytest.mark.nightly
+def test_the_page_has_what_the_study_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(TRAINING / "study.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    page = (TRAINING.parent / "docs" / "tinymoe.md").read_text(encoding="utf-8")
+    rates, shares = re.findall(r"(?:^\|.*\|\n)+", said, re.M)
+    assert (rates.count("\n"), shares.count("\n")) == (11, 5)
+    assert rates in page
+    assert shares in page
+    for row in rates.splitlines()[2:]:
+        lru, lfu, lfru, arc, _ = map(float, re.findall(r"([\d.]+) %", row))
+        assert lru <= min(lfu, lfru, arc)
+        assert lfu == max(lru, lfu, lfru, arc)
+    own, others = list[float](), list[float]()
+    for at, row in enumerate(shares.splitlines()[2:]):
+        for other, share in enumerate(re.findall(r"([\d.]+) %", row)):
+            (own if at == other else others).append(float(share))
+    assert [round(5 * sum(found) / len(found) / 100) for found in (own, others)] == [4, 3], "fifths"
+    guesses = re.findall(r"(\w+): the layer before guesses ([\d.]+) %, the byte before ([\d.]+) %", said)
+    assert [name for name, *_ in guesses] == list(DOMAINS)
+    text = " ".join(page.split())
+    assert "guessed to 69 % from the hidden state of the layer before, in all three domains" in text
+    for name, layer, byte in guesses:
+        assert round(float(layer)) == 69
+        assert f"{float(byte):.0f} % ({name.capitalize()})" in text
