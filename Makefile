@@ -39,8 +39,8 @@ docs: $(VENV)/ready
 	@echo "the book: docs/_build/html/index.html"
 
 bench: $(VENV)/ready
-	EXPERTCACHE_CONTRACTS=off $(BIN)/python -m tests.benchmarks
+	EXPERTCACHE_CONTRACTS=off $(BIN)/python -m tests.benchmarks --save bench.json --plot growth.svg
 	EXPERTCACHE_CONTRACTS=off $(BIN)/python -m tests.benchmarks.runtime
 
 clean:
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .expertcache-failures
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .expertcache-failures bench.json growth.svg

@@ -28,6 +28,7 @@ extensions = [
     "spectables",
     "recordings",
     "facts",
+    "benchtables",
     "suitetables",
     "docstrings",
 ]

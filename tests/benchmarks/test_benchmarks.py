@@ -9,13 +9,14 @@ import sys
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 from tests.benchmarks import __main__ as command
 from tests.benchmarks import plot
 from tests.benchmarks.floors import BY_TOUCHES, floor
-from tests.benchmarks.growth import exponent, growth, logarithm
+from tests.benchmarks.growth import Growth, exponent, growth, logarithm
 from tests.benchmarks.measuring import commands, costs, growing, speeds
 from tests.benchmarks.peers import PEERS
 from tests.benchmarks.tables import growth_table, speed_table
@@ -145,3 +146,17 @@ def test_an_interrupt_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
         rest = process.stdout.read()
     assert (process.returncode, rest.strip()) == (130, "interrupted: nothing is written")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_run_that_the_book_shows_has_every_policy_and_every_peer() -> None:
+    found = json.loads((ROOT / "docs" / "bench.json").read_text(encoding="utf-8"))
+    assert found["speed"].keys() == {*POLICIES, *PEERS, "lru, contracts on"}
+    assert found["growth"].keys() == POLICIES.keys()
+    assert all(costs.keys() == {str(slots) for slots in CAPACITIES} for costs in found["growth"].values())
+    picture = (ROOT / "docs" / "growth.svg").read_text(encoding="utf-8")
+    assert all(f"<!-- {policy}  ^{each.exponent:.2f} -->" in picture for policy, each in shown(found).items())
+
+
+def shown(found: dict[str, Any]) -> dict[str, Growth]:
+    """What the growth of a kept run says."""
+    return growth({policy: {int(slots): cost for slots, cost in by.items()} for policy, by in found["growth"].items()})
