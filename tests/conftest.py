@@ -35,3 +35,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if slow:
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in slow]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many cases the enumerations compared."""
+    reports = terminalreporter.getreports("passed")
+    told = [value for report in reports for name, value in report.user_properties if name == "enumerated"]
+    if told:
+        terminalreporter.section("enumerated")
+        for line in told:
+            terminalreporter.line(str(line))
