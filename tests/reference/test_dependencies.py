@@ -25,6 +25,15 @@ def imported() -> set[str]:
     return {name for name in tops - sys.stdlib_module_names if not name.startswith("expertcache_")}
 
 
+def test_runtime_reader_and_slots_ask_the_system_for_nothing_beside_the_seam() -> None:
+    above = ROOT / "reference" / "expertcache_reference"
+    for path in (*(above / "runtime").rglob("*.py"), *(above / "reader").rglob("*.py"), above / "slots.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        found |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        assert not found & {"os", "mmap", "time", "threading", "fcntl", "ctypes"}, path
+
+
 def test_every_dependency_is_imported_and_every_import_is_a_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]

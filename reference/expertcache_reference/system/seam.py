@@ -1,8 +1,9 @@
 """The seam: all that the runtime asks of the machine below it, and nothing else does the runtime ask.
 
 Files, memory, threads, time and what the system counts. One module a platform implements it; tests put a machine of
-their own in its place, which owns time, order and faults. Nothing above this package imports `os`, `mmap`, `time` or
-`threading`.
+their own in its place, which owns time, order and faults. Runtime, reader and slots import no `os`, `mmap`, `time` or
+`threading`; what writes, lists or parses files (`stores`, `traces`, the scratch files of `disk`, commands) asks the
+system itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from typing import Literal, NamedTuple, Protocol
 
 Advice = Literal["will-need", "dont-need", "random", "sequential"]
 Quality = Literal["demand", "background"]
-"""What a thread works for: somebody who waits, or nobody yet (thread QoS on Darwin, nice on Linux)."""
+"""What a thread works for: somebody who waits, or nobody yet (thread QoS on Darwin, nice on Linux).
+
+The workers here read demand before speculation and are all `demand`; `background` is for a reader of one's own.
+"""
 
 
 class Lock(Protocol):
