@@ -83,7 +83,7 @@ def test_a_stack_policy_holds_more_with_more_memory_in_much_more_volume(policy: 
 
 @pytest.mark.nightly
 @pytest.mark.rule("XC-EVICT-005")
-@pytest.mark.parametrize("bounds", [(1, 7, 7), (2, 3, 6), (3, 3, 7)])
+@pytest.mark.parametrize("bounds", [(1, 7, 7), (2, 4, 8), (3, 3, 7)])
 @pytest.mark.parametrize(("policy", "touch"), YES)
 def test_no_small_trace_breaks_a_stack_policy(policy: str, touch: str, bounds: tuple[int, int, int]) -> None:
     text = python("-m", "tests.spec.stack_table", policy, touch, *map(str, bounds), EXPERTCACHE_CONTRACTS="off",
@@ -95,6 +95,7 @@ def test_no_small_trace_breaks_a_stack_policy(policy: str, touch: str, bounds: t
 SHORTEST = [
     *((policy, "router", 1, len(broken.rows)) for policy, broken in NEVER.items()
       if not broken.streams and len(broken.rows) <= 7 and policy != "lfru-heat"),
+    ("lfru-heat", "router", 3, 4),
     *((policy, "hits_first", 3, 4) for policy in ROUTER_ONLY),
 ]  # fmt: skip
 
