@@ -100,7 +100,7 @@ FAULTS = {
         "speculation goes before demand", "no_speculation_starts", "XC-SCHED-014", daily=True
     ),
     "speculation and demand read one key twice": _of(
-        "speculation and demand read one key twice", f"{LEGAL}[split]", "XC-SCHED-003"
+        "speculation and demand read one key twice", "no_speculation_starts", "XC-SCHED-014"
     ),
     "results are summed as they arrive": _of(
         "results are summed as they arrive", "added_in_slot_order", "XC-SCHED-009"

@@ -76,7 +76,11 @@ def test_in_one_stream_without_speculation_it_ends_when_the_evaluator_does(name:
         found = drawn(name, number)
         loads = tuple(attrs.evolve(load, stream=0, prefetches=()) for load in found.loads)
         alone = attrs.evolve(found, loads=loads)
-        assert executed(alone).makespan == schedule(alone).makespan, number
+        ends, least = executed(alone).makespan, schedule(alone).makespan
+        if name == "staged" and alone.discipline.reads == "record":
+            assert ends >= least, number  # records that are not read in stages are there as a whole or not at all
+        else:
+            assert ends == least, number
 
 
 def test_a_run_is_repeatable() -> None:
