@@ -97,7 +97,8 @@ def _config(log: RecordedLog) -> Config:
         parameters = card.complete(header.parameters)
     except ExpertCacheError as error:
         raise NotJudged(str(error)) from error
-    return Config(card.name, header.budget, header.geometry, header.settings, parameters, future)
+    # A log does not name the model that it begins with.
+    return Config(card.name, header.budget, header.geometry, header.settings, parameters, future, fingerprint="")
 
 
 def steps(log: RecordedLog) -> Iterator[Step]:
