@@ -118,7 +118,7 @@ def text_of(domain: str) -> bytes:
     return bytes(corpus.validation)
 
 
-@pytest.mark.parametrize(("domain", "first"), zip(DOMAINS, (2.214, 0.966, 1.594), strict=True))
+@pytest.mark.parametrize(("domain", "first"), list(zip(DOMAINS, (2.214, 0.966, 1.594), strict=True)))
 def test_it_has_learned_its_domain_to_the_digit(domain: str, first: float, model: Loaded) -> None:
     """The first window of the validation text; all 32, which the page is about, are the nightly test's."""
     text, serve = text_of(domain), model.resident().serve
