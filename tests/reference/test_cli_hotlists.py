@@ -75,8 +75,8 @@ def test_as_many_are_preloaded_as_is_said_and_none_in_cold_mode(trace: Path, lis
     assert cold["manifest"]["start"] is None
     plain = run_json("replay", trace, "--profile", "ds4-a", "--slots", 3)
     assert {**cold, "formula": None} == {**plain, "formula": None}
-    assert "start     2 seeds, lent 2 to 1 (rank)" in run(*begin, "--preload", 2).out
-    assert "start     0 seeds" in run(*begin, "--cold").out
+    assert "start     2 seeds of 5 listed, 1 of records that the model does not have, lent 2 to 1 (rank)" in run(*begin, "--preload", 2).out
+    assert "start     0 seeds of 5 listed" in run(*begin, "--cold").out
 
 
 @pytest.mark.rule("XC-EVICT-194")
@@ -159,3 +159,9 @@ def test_what_is_about_a_list_needs_one(trace: Path) -> None:
     for options in (("--formula", "rank"), ("--preload", "3")):
         ran = run("replay", trace, "--policy", "lru", "--slots", 4, *options)
         assert (ran.code, "give --hotlist" in " ".join(ran.err.replace("│", "").split())) == (2, True)
+
+
+def test_entries_of_another_model_are_counted_and_a_mark_of_utf_8_is_no_entry(trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("\ufeff0 1 5\n0 2000 7\n99 0 1\n", encoding="utf-8")
+    said = run("replay", trace, "--slots", 3, "--policy", "route-hotness", "--hotlist", tmp_path / "list").out
+    assert "start     1 seed of 3 listed, 2 of records that the model does not have, lent 5 to 5 (hits)" in said

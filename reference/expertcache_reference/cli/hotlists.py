@@ -85,6 +85,9 @@ class Started:
     start: Start | None = None
     plan: Plan | None = None
     formula: Formula | None = None
+    listed: int = 0
+    strange: int = 0
+    """Entries of the list, and how many of them name records that the model does not have."""
 
     def described(self) -> dict[str, Any]:
         """As plain data; empty where nothing was asked for."""
@@ -101,7 +104,8 @@ class Started:
         if self.formula is not None:
             lent = [] if self.start is None else [priority for _, priority in self.start.seeds]
             hotness = f", lent {max(lent)} to {min(lent)} ({self.formula})" if lent else ""
-            yield count(len(lent), "seed") + hotness
+            strange = f", {self.strange} of records that the model does not have" if self.strange else ""
+            yield f"{count(len(lent), 'seed')} of {self.listed} listed{strange}{hotness}"
 
 
 def started(asked: Asked, engine: str | None, budget: Budget, model: Geometry) -> Started:
@@ -117,7 +121,7 @@ def started(asked: Asked, engine: str | None, budget: Budget, model: Geometry) -
         slots = spent.slots if budget.slots is None else min(budget.slots, spent.slots)
         budget = Budget(slots + len(whole) * model.experts)
     rest = [layer for layer in model.routed if layer not in whole]
-    formula, listed = None, []
+    formula, listed, entries = None, [], list[Entry]()
     if asked.hotlist is not None and rest:
         formula, entries = _read(asked, version)
         dynamic = attrs.evolve(model, routed=tuple(rest))
@@ -126,7 +130,8 @@ def started(asked: Asked, engine: str | None, budget: Budget, model: Geometry) -
         listed = seeding_order(seeds(entries, dynamic, number, formula))
     resident = tuple(Key(layer, expert) for layer in whole for expert in range(model.experts))
     start = Start(tuple(listed), resident) if listed or resident else None
-    return Started(budget, start, spent, formula)
+    strange = sum(layer not in model.routed or expert >= model.experts for layer, expert, _ in entries)
+    return Started(budget, start, spent, formula, len(entries), strange)
 
 
 def _versions() -> dict[str, Version]:
@@ -172,10 +177,12 @@ def _lines(path: Path) -> list[str]:
             raw = file.read(_LONGEST + 1)
         if len(raw) > _LONGEST:
             raise InvalidTrace(f"longer than {_LONGEST} bytes", where=path.name, cure="name a hotlist")
-        return raw.decode().splitlines()
+        return raw.decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         what = (error.strerror if isinstance(error, OSError) else None) or "no text in UTF-8"
-        raise InvalidTrace(what, where=path.name, cure="name a hotlist, layer expert hits a line") from error
+        raise InvalidTrace(
+            what, where=path.name or str(path), cure="name a hotlist, layer expert hits a line"
+        ) from error
 
 
 def _read(asked: Asked, version: Version | None) -> tuple[Formula, list[Entry]]:

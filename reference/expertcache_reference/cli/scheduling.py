@@ -33,8 +33,10 @@ Disciplines = Annotated[
     str | None,
     typer.Option("--disciplines", metavar="D[,D...]", help="sync, split:N, staged[:N], pipelined[:N], free."),
 ]
-MinTokens = Annotated[int, options.number("--min-tokens", "Decode tokens before anything but sync; ds4: 4.")]
-MinEntries = Annotated[int, options.number("--min-entries", "Resident records before anything but sync; ds4: 1024.")]
+MinTokens = Annotated[int, options.number("--min-tokens", "Decode tokens before anything but sync and free; ds4: 4.")]
+MinEntries = Annotated[
+    int, options.number("--min-entries", "Resident records before anything but sync and free; ds4: 1024.")
+]
 
 
 def disciplines(text: str | None, top_k: int, tokens: int = 0, entries: int = 0) -> list[Discipline]:
