@@ -75,7 +75,10 @@ def test_as_many_are_preloaded_as_is_said_and_none_in_cold_mode(trace: Path, lis
     assert cold["manifest"]["start"] is None
     plain = run_json("replay", trace, "--profile", "ds4-a", "--slots", 3)
     assert {**cold, "formula": None} == {**plain, "formula": None}
-    assert "start     2 seeds of 5 listed, 1 of records that the model does not have, lent 2 to 1 (rank)" in run(*begin, "--preload", 2).out
+    assert (
+        "start     2 seeds of 5 listed, 1 of records that the model does not have, lent 2 to 1 (rank)"
+        in run(*begin, "--preload", 2).out
+    )
     assert "start     0 seeds of 5 listed" in run(*begin, "--cold").out
 
 
