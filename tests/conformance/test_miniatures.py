@@ -1,5 +1,7 @@
 """The suite's own test subjects: each wrong one is caught with exactly its rules, each odd one passes."""
 
+from typing import Any
+
 import pytest
 
 from expertcache_conformance.adapters import Implementation, parse_profile
@@ -68,7 +70,16 @@ def test_a_wrong_implementation_is_caught_with_exactly_its_rules(subject: Miniat
     check(subject, run(subject))
 
 
-@pytest.mark.parametrize("subject", ODDITIES, ids=lambda subject: subject.name)
+def _daily(subjects: list[Miniature], *long: str) -> list[Any]:
+    """Each subject once; those that take longest at night, and each must be one of them."""
+    assert {*long} <= {subject.name for subject in subjects}
+    return [pytest.param(each, marks=pytest.mark.nightly if each.name in long else ()) for each in subjects]
+
+
+LONG = ("sighted_cache", "hotter_cache", "quiet_cache")
+
+
+@pytest.mark.parametrize("subject", _daily(ODDITIES, *LONG), ids=lambda subject: subject.name)
 def test_an_odd_but_right_implementation_passes(subject: Miniature) -> None:
     check(subject, run(subject))
 
