@@ -17,7 +17,7 @@ def policy_of(subject: Miniature) -> str:
     return str(subject.claims["policies"][0]).partition(":")[0]
 
 
-LONG = {"touch_lost_now_and_then": 1000, "count_ceiling": 40, "counts_in_one_byte": 520}
+LONG = ("sighted_cache", "hotter_cache", "quiet_cache", "backwards_cache", "speculating_cache")
 """Witnesses that must be long, because the fault is: a thousand touches in 300 events, two counts beyond 15, or
 beyond 255."""
 
@@ -76,7 +76,7 @@ def _daily(subjects: list[Miniature], *long: str) -> list[Any]:
     return [pytest.param(each, marks=pytest.mark.nightly if each.name in long else ()) for each in subjects]
 
 
-LONG = ("sighted_cache", "hotter_cache", "quiet_cache")
+LONG = ("sighted_cache", "hotter_cache", "quiet_cache", "backwards_cache", "speculating_cache")
 
 
 @pytest.mark.parametrize("subject", _daily(ODDITIES, *LONG), ids=lambda subject: subject.name)

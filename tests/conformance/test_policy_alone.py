@@ -103,7 +103,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.rule("XC-EVICT-002")
-@pytest.mark.parametrize("card", ["RIGHT", "BOTH"])
+@pytest.mark.parametrize("card", [pytest.param("RIGHT", marks=pytest.mark.nightly), "BOTH"])
 def test_a_policy_whose_index_keeps_its_rule_conforms(folder: Path, card: str) -> None:
     run = suite(folder, "--policy", f"own:{card}", "--impl-report", "found.json", select=SELECT)
     assert run.code == 0, run.text

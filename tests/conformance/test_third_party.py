@@ -41,7 +41,9 @@ def test_cachetools_lru_sold_as_an_event_cache_evicts_its_own_event() -> None:
 
 
 @needs_libcachesim
-@pytest.mark.parametrize("policy", ["lru", "fifo", "lfu"])
+@pytest.mark.parametrize(
+    "policy", ["lfu", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("lru", "fifo"))]
+)
 def test_libcachesim_conforms_one_key_at_a_time(policy: str) -> None:
     assert not run(f"on_libcachesim:{policy}").broken
 
