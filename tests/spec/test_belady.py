@@ -66,7 +66,7 @@ def reads(trace: Trace, policy: str, slots: int, settings: Settings) -> int:
 @pytest.mark.rule("XC-EVICT-054")
 def test_bypass_reads_no_more_than_refusable_than_forced_than_any_forced_policy() -> None:
     strict = [0, 0, 0]
-    for seed in range(8):
+    for seed in range(20):
         random = Random(seed)
         geometry = Geometry(random.randint(1, 3), random.randint(3, 8), random.randint(1, 3))
         trace = random_trace(random, geometry, streams=2, passes=6)
