@@ -55,10 +55,9 @@ def singles(*ids: int) -> tuple[Row, ...]:
     return tuple((expert,) for expert in ids)
 
 
-def contents(trace: Trace, policy: str | Card, slots: int, touch: str) -> list[frozenset[Key]]:
+def contents(trace: Trace, policy: str | Card, slots: int, settings: Settings) -> list[frozenset[Key]]:
     """Who is resident after each event."""
-    chosen = Settings(touch=touch)  # type: ignore[arg-type]
-    machine = Residency(trace.geometry, Budget(slots=slots), make(policy, future=trace.events), chosen)
+    machine = Residency(trace.geometry, Budget(slots=slots), make(policy, future=trace.events), settings)
     found = []
     for event in trace.events:
         run_event(machine, event)
@@ -66,9 +65,9 @@ def contents(trace: Trace, policy: str | Card, slots: int, touch: str) -> list[f
     return found
 
 
-def is_included(trace: Trace, policy: str | Card, slots: int, touch: str) -> bool:
+def is_included(trace: Trace, policy: str | Card, slots: int, settings: Settings) -> bool:
     """Whether `slots` always hold a part of what one more holds."""
-    smaller, larger = (contents(trace, policy, size, touch) for size in (slots, slots + 1))
+    smaller, larger = (contents(trace, policy, size, settings) for size in (slots, slots + 1))
     return all(small <= large for small, large in zip(smaller, larger, strict=True))
 
 
@@ -135,12 +134,12 @@ def small_traces(widest: int, events: int, selections: int) -> Iterator[tuple[Ro
 
 def search(policy: str, touch: str, widest: int, events: int, selections: int) -> tuple[int, str]:
     """How many cases there are up to the first that breaks, and that one; a case is a trace at a capacity."""
-    cases = 0
+    cases, settings = 0, Settings(touch=touch)  # type: ignore[arg-type]
     for rows in small_traces(widest, events, selections):
         trace = decode(rows)
         for slots in range(trace.geometry.top_k, trace.geometry.experts):
             cases += 1
-            if not is_included(trace, policy, slots, touch):
+            if not is_included(trace, policy, slots, settings):
                 return cases, f"{slots} {rows}"
     return cases, ""
 

@@ -15,6 +15,7 @@ from expertcache_spec.replay import replay, run_event
 from expertcache_spec.residency import Residency, Settings
 from expertcache_spec.trace import Event, Trace, decode_trace
 
+from .stack_table import contents, is_included
 from .strategies import random_trace
 
 DS4 = Settings(touch="hits_first", repeats="ignore", overflow="bypass")
@@ -389,21 +390,16 @@ def test_without_halving_and_reset_it_is_lfu_on_decode() -> None:
         assert replay(trace, still, slots, DS4).counters == replay(trace, "lfu", slots, DS4).counters
 
 
-def contents(trace: Trace, slots: int, settings: Settings) -> list[frozenset[Key]]:
-    machine = Residency(trace.geometry, Budget(slots=slots), make("route-hotness"), settings)
-    return [machine.residents() for event in trace.events if run_event(machine, event)]
-
-
 @pytest.mark.rule("XC-EVICT-180")
 def test_with_router_touch_a_larger_cache_holds_all_that_a_smaller_one_holds() -> None:
     for seed in range(25):
         trace = random_trace(Random(seed), Geometry(2, 7, 3), passes=30, phases=("decode",))
         for small, large in pairwise(range(3, 12)):
-            held = zip(contents(trace, small, Settings()), contents(trace, large, Settings()), strict=True)
-            assert all(less <= more for less, more in held), seed
+            held = (contents(trace, "route-hotness", slots, Settings()) for slots in (small, large))
+            assert all(less <= more for less, more in zip(*held, strict=True)), seed
 
 
 @pytest.mark.rule("XC-RES-006")
 def test_with_hits_first_it_need_not() -> None:
     trace = decode_trace([[5, 3], [0, 2, 4], [3, 0, 2], [1, 4]])
-    assert any(not less <= more for less, more in zip(contents(trace, 3, DS4), contents(trace, 4, DS4), strict=True))
+    assert not is_included(trace, "route-hotness", 3, DS4)

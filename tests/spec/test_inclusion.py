@@ -14,33 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expertcache_spec.eviction import make
 from expertcache_spec.model import Budget, Geometry, Key
-from expertcache_spec.replay import replay, run_event
-from expertcache_spec.residency import Residency, Settings
+from expertcache_spec.replay import replay
+from expertcache_spec.residency import Settings
 from expertcache_spec.trace import Trace, decode_trace
 
-from .stack_table import following
+from .stack_table import contents, following, is_included
 from .strategies import Row, random_trace, traces
 
 HITS_FIRST = Settings(touch="hits_first")
 STACK = [("lru", "router"), ("lfu", "router"), ("belady", "router"), ("belady", "hits_first")]
-
-
-def contents(trace: Trace, policy: str, slots: int, settings: Settings) -> list[frozenset[Key]]:
-    """Who is resident after each event."""
-    machine = Residency(trace.geometry, Budget(slots=slots), make(policy, future=trace.events), settings)
-    found = []
-    for event in trace.events:
-        run_event(machine, event)
-        found.append(machine.residents())
-    return found
-
-
-def is_included(trace: Trace, policy: str, slots: int, settings: Settings) -> bool:
-    """Whether `slots` always hold a part of what one more holds."""
-    smaller, larger = (contents(trace, policy, size, settings) for size in (slots, slots + 1))
-    return all(small <= large for small, large in zip(smaller, larger, strict=True))
 
 
 def misses(trace: Trace, policy: str, slots: int, settings: Settings) -> int:

@@ -47,9 +47,9 @@ def test_every_policy_has_an_answer() -> None:
 @pytest.mark.rule("XC-EVICT-005")
 @pytest.mark.parametrize(("policy", "touch", "broken"), NO, ids=[f"{policy}-{touch}" for policy, touch, _ in NO])
 def test_a_policy_that_is_none_breaks_on_its_counterexample(policy: str, touch: str, broken: Broken) -> None:
-    assert not is_included(broken.trace, policy, broken.slots, touch)
+    assert not is_included(broken.trace, policy, broken.slots, Settings(touch=touch))  # type: ignore[arg-type]
     if policy in ROUTER_ONLY:
-        assert is_included(broken.trace, policy, broken.slots, "router")
+        assert is_included(broken.trace, policy, broken.slots, Settings(touch="router"))
 
 
 def includes(policy: str, touch: str, seeds: range, passes: int) -> None:
@@ -59,11 +59,10 @@ def includes(policy: str, touch: str, seeds: range, passes: int) -> None:
         geometry = Geometry(random.randint(1, 3), 6, 3)
         trace = random_trace(random, geometry, streams=random.randint(1, 2), passes=passes)
         widest = max(len(event.keys) for event in trace.events)
-        capacities = range(widest, widest + 4)
-        held = [contents(trace, SUBJECTS[policy], slots, touch) for slots in capacities]
+        capacities, chosen = range(widest, widest + 4), Settings(touch=touch)  # type: ignore[arg-type]
+        held = [contents(trace, SUBJECTS[policy], slots, chosen) for slots in capacities]
         for smaller, larger in pairwise(held):
             assert all(small <= large for small, large in zip(smaller, larger, strict=True)), seed
-        chosen = Settings(touch=touch)  # type: ignore[arg-type]
         counts = [replay(trace, SUBJECTS[policy], Budget(slots=slots), chosen).total.misses for slots in capacities]
         assert counts == sorted(counts, reverse=True)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from reprlib import repr  # what a file holds may be long  # noqa: A004
 from typing import Annotated, Any
 
 import attrs
@@ -93,5 +93,5 @@ def _keys(path: Path) -> tuple[Key, ...]:
 
 def _key(entry: Any) -> Key:
     if not isinstance(entry, list) or [type(part) for part in entry] != [int, int]:
-        raise ValueError(f"{repr(entry)} is no pair of whole numbers")
+        raise ValueError(f"{reprlib.repr(entry)} is no pair of whole numbers")
     return Key(*entry)

@@ -133,12 +133,13 @@ class Wave:
 
     def hand_out(self, batch: Batch) -> None:
         """The batch's bytes are there, and may be looked at."""
-        if self.core.journal is not None:
+        if self.core.journal is None:
+            self._whole.update(batch.keys)
+        else:
             with self.core.lock, self.core.page:
                 self.core.journal.began_work(self.ticket, self.selection.event, batch.keys)
                 self._unsaid.update(dict.fromkeys(batch.keys))
                 self._whole.update(batch.keys)
-        self._whole.update(batch.keys)
         self._first.update(batch.gate_up)
 
     def executed(self, keys: Sequence[Key]) -> None:

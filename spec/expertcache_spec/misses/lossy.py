@@ -144,17 +144,21 @@ class Lossy:
         resident = {expert for expert in range(self.geometry.experts) if there(Key(event.layer, expert))}
         if self.misses.mode == "substitute":
             absent = [expert not in resident for expert in row]
-            best = decisions.top(event.weights[number] if event.weights else None)
+            best = self._top(event, number)
             return decisions.substituted(row, absent, scores, resident, self.misses.tolerance, best)
         own = decisions.spread(scores, self.misses.delta)
         self.tokens, self.spreads = self.tokens + 1, self.spreads + own
         delta = own if self.misses.delta == "own_range" else self.spreads / self.tokens
         return decisions.rerouted(scores, resident, len(row), self.misses.bias * delta)
 
+    def _top(self, event: Event, number: int) -> int:
+        """The place in that row of the expert that is never given up."""
+        return decisions.top(event.weights[number] if event.weights else None)
+
     def _serves(self, event: Event, there: Callable[[Key], bool]) -> list[list[bool]]:
         asked, found = self.misses, list[list[bool]]()
         for number, row in enumerate(event.rows):
-            best = decisions.top(event.weights[number] if event.weights else None)
+            best = self._top(event, number)
             if asked.mode == "fewer":
                 found.append(decisions.fewer(row, asked.k, best))
                 continue

@@ -85,9 +85,10 @@ def loads(run: Replay) -> Iterator[tuple[Event, Load]]:
     Raises `InvalidSchedule` for a replay that prefetches: which reads went ahead, and which of them were given up, is
     decided by its own count of time, and a load has no place for it.
     """
-    if run.prefetch is not None and predictor(run.prefetch.predictor).name != "none":
+    guesses = "none" if run.prefetch is None else predictor(run.prefetch.predictor).name
+    if guesses != "none":
         raise InvalidSchedule(
-            f"a replay with predictor {predictor(run.prefetch.predictor).name}",
+            f"a replay with predictor {guesses}",
             where="loads",
             cure="replay without prefetch, and state guesses as `Load.prefetches`",
         )
@@ -134,13 +135,14 @@ def adoptions(all_loads: Sequence[Load]) -> dict[tuple[int, int], int | None]:
         asked = (asked - {*load.victims}) | {*load.keys}
         for place, key in enumerate(load.prefetches):
             on_its_way = key in guessed or any(key in keys for keys in reading.values())
-            if not on_its_way and not (key in asked and _stays(all_loads[index + 1 :], key)):
+            if not on_its_way and not (key in asked and _stays(all_loads, index, key)):
                 asked.discard(key)
                 guessed[key] = (index, place)
                 found[index, place] = None
     return found
 
 
-def _stays(later: Sequence[Load], key: Key) -> bool:
-    """Whether a record that was read is there still: what comes of it next is no miss."""
+def _stays(all_loads: Sequence[Load], now: int, key: Key) -> bool:
+    """Whether a record that was read is there still: what comes of it after `now` is no miss."""
+    later = (all_loads[index] for index in range(now + 1, len(all_loads)))
     return key not in next((load.missing for load in later if key in load.keys or key in load.victims), ())
